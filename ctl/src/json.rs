@@ -4,6 +4,7 @@ use super::key::{explain, wrong_type};
 use crate::tree_walk::{self, Branch};
 use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::error::Error;
+use lumalloc_namespace::key_table;
 use lumalloc_namespace::tree::{self, Mib};
 use lumalloc_namespace::value::{Type, Value as Plain};
 use serde_json::{Map, Value};
@@ -143,5 +144,5 @@ pub fn with_value<R>(kind: Type, value: &Value, take: impl FnOnce(Plain<'_>) -> 
 /// ```
 #[must_use]
 pub fn names() -> Vec<String> {
-    tree::rows().iter().map(|row| row.name.into()).collect()
+    key_table::rows().iter().map(|row| row.name().into()).collect()
 }

@@ -4,8 +4,8 @@ use super::typed::Typed;
 use core::marker::PhantomData;
 use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::error::Error;
-use lumalloc_namespace::row::{Access, Row};
 use lumalloc_namespace::tree::{self, Mib};
+use lumalloc_namespace::{Access, Row};
 
 /// A key that can be read.
 pub struct Read<T>(PhantomData<T>);
@@ -64,7 +64,7 @@ impl<D, const N: usize> Key<D, N> {
     /// The name, `<i>` for an index.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        self.row.name
+        self.row.name()
     }
 
     /// The row: type, unit, access, stability, help.
@@ -126,7 +126,7 @@ impl<D, const N: usize> Key<D, N> {
 
 /// The error for a caller that tried something, from the row's error.
 pub(super) fn explain(row: &'static Row, tried: &'static str, error: Error) -> CtlError {
-    let name = row.name;
+    let name = row.name();
     match (error, row.access) {
         (_, Access::Absent(_)) => CtlError::Absent { name },
         (Error::NoEntry, _) if tried == "read" => CtlError::Absent { name },
@@ -140,7 +140,7 @@ pub(super) fn explain(row: &'static Row, tried: &'static str, error: Error) -> C
 
 pub(super) fn wrong_type(row: &'static Row, given: impl ToString) -> CtlError {
     let expected = row.kind.c_name().to_str().unwrap_or_default();
-    CtlError::WrongType { name: row.name, expected, given: given.to_string() }
+    CtlError::WrongType { name: row.name(), expected, given: given.to_string() }
 }
 
 impl<T: Typed> Key<Read<T>> {

@@ -7,7 +7,7 @@ pub(crate) struct Branch(&'static Node);
 
 /// The branch that a MIB leads to, unless it is a leaf.
 pub(crate) fn branch(mib: &[usize]) -> Option<Branch> {
-    node(mib).filter(|node| node.row.is_none()).map(Branch)
+    node(mib).filter(|node| node.row().is_none()).map(Branch)
 }
 
 /// The most indices that are listed: no fewer than there may be arenas.
@@ -18,8 +18,8 @@ impl Branch {
     /// on.
     pub(crate) fn children(self, mib: &[usize]) -> Vec<(String, usize)> {
         let children = self.0.children();
-        let Some(valid) = children.first().and_then(|child| child.index) else {
-            let text = |child: &Node| String::from_utf8_lossy(child.name).into_owned();
+        let Some(valid) = children.first().and_then(|child| child.index()) else {
+            let text = |child: &Node| String::from_utf8_lossy(child.name()).into_owned();
             return children.iter().map(text).zip(0..).collect();
         };
         let mut below = mib.to_vec();

@@ -1,7 +1,7 @@
 //! The typed keys are made from the rows: `tests/run regenerate` writes them anew.
 
 use lumalloc_ctl::{Access, Row, Type};
-use lumalloc_namespace::tree::rows;
+use lumalloc_namespace::key_table::rows;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -17,10 +17,11 @@ struct Module {
 /// All rows in modules, by the components before the last one, without indices.
 fn modules() -> Module {
     let mut root = Module::default();
-    let mut sorted = rows().to_vec();
-    sorted.sort_by_key(|row| row.name);
+    let mut sorted: Vec<_> = rows().iter().collect();
+    sorted.sort_by_key(|row| row.name());
     for row in sorted {
-        let mut components: Vec<_> = row.name.split('.').filter(|c| !c.starts_with('<')).collect();
+        let mut components: Vec<_> =
+            row.name().split('.').filter(|c| !c.starts_with('<')).collect();
         components.pop();
         let module = components
             .into_iter()
@@ -66,23 +67,23 @@ fn door(row: &Row) -> String {
 
 /// One key as a constant, formatted as by rustfmt.
 fn constant(row: &Row, indent: &str) -> String {
-    let indices = row.name.matches('<').count();
+    let indices = row.name().matches('<').count();
     let count = if indices == 0 { String::new() } else { format!(", {indices}") };
-    let name = row.name.rsplit('.').next().unwrap().to_uppercase();
+    let name = row.name().rsplit('.').next().unwrap().to_uppercase();
     let kind = format!("Key<{}{count}>", door(row));
     let head = format!("{indent}pub const {name}: {kind} =");
-    let value = format!("Key::new(\"{}\");", row.name);
+    let value = format!("Key::new(\"{}\");", row.name());
     let one_line = format!("{head} {value}");
     let code =
         if one_line.len() <= 100 { one_line } else { format!("{head}\n{indent}    {value}") };
-    let help = row.help.to_str().unwrap();
+    let help = row.help().to_str().unwrap();
     let unit = match row.unit.name().to_str().unwrap() {
         "-" => String::new(),
         unit => format!(" ({unit})"),
     };
     let mut doc = String::new();
     let mut line = format!("{indent}///");
-    for word in format!("`{}`{unit}: {help}.", row.name).replace('[', "\\[").split(' ') {
+    for word in format!("`{}`{unit}: {help}.", row.name()).replace('[', "\\[").split(' ') {
         if line.len() + 1 + word.len() > 100 {
             doc += &(line + "\n");
             line = format!("{indent}///");

@@ -1,6 +1,6 @@
 //! A key that was found: its row and the MIB that named it, for typed reading and writing.
 use crate::error::Error;
-use crate::row::Row;
+use crate::key_table::Row;
 use crate::tree;
 use crate::value::Value;
 

@@ -1,8 +1,9 @@
 //! The contents of the rows without the functions that read and write: for programs that reach the
 //! namespace of another allocator, as the exporter does in a preloaded program. Nothing here refers
 //! to the allocator, so the linker leaves it out of such a program.
-use crate::row::{Access, Row, Stability};
-use crate::tree::{self, INDEX};
+use crate::key_table::{self, Row};
+use crate::row::{Access, Stability};
+use crate::tree::INDEX;
 use crate::tree_build::ROW_COUNT;
 use crate::value::{Type, Unit};
 use core::ffi::CStr;
@@ -65,13 +66,13 @@ impl Fact {
             Access::Absent(_) => Door::Absent,
         };
         Fact {
-            name: row.name,
+            name: row.name(),
             kind: row.kind,
             unit: row.unit,
             door,
             access: row.access.notation(),
             stability: row.stability,
-            help: row.help,
+            help: row.help(),
         }
     }
 
@@ -95,17 +96,17 @@ impl Fact {
 }
 
 static FACTS: [Fact; ROW_COUNT] = {
-    let rows = tree::rows();
-    let mut facts = [Fact::of(rows[0]); ROW_COUNT];
+    let rows = key_table::rows();
+    let mut facts = [Fact::of(&rows[0]); ROW_COUNT];
     let mut at = 1;
     while at < ROW_COUNT {
-        facts[at] = Fact::of(rows[at]);
+        facts[at] = Fact::of(&rows[at]);
         at += 1;
     }
     facts
 };
 
-/// All keys, in the order of [`tree::rows`].
+/// All keys, in the order of [`key_table::rows`].
 #[must_use]
 pub const fn facts() -> &'static [Fact] {
     &FACTS
@@ -117,14 +118,14 @@ mod tests {
 
     #[test]
     fn each_row_has_its_fact() {
-        assert_eq!(facts().len(), tree::rows().len());
-        for (fact, row) in facts().iter().zip(tree::rows()) {
-            assert_eq!((fact.name, fact.kind, fact.unit), (row.name, row.kind, row.unit));
-            assert_eq!((fact.access, fact.help), (row.access.notation(), row.help));
-            assert_eq!(fact.is_read(), row.access.reader().is_some(), "{}", row.name);
-            assert_eq!(fact.is_written(), row.access.writer().is_some(), "{}", row.name);
+        assert_eq!(facts().len(), key_table::rows().len());
+        for (fact, row) in facts().iter().zip(key_table::rows()) {
+            assert_eq!((fact.name, fact.kind, fact.unit), (row.name(), row.kind, row.unit));
+            assert_eq!((fact.access, fact.help), (row.access.notation(), row.help()));
+            assert_eq!(fact.is_read(), row.access.reader().is_some(), "{}", row.name());
+            assert_eq!(fact.is_written(), row.access.writer().is_some(), "{}", row.name());
             let absent = matches!(row.access, Access::Absent(_));
-            assert_eq!(fact.door == Door::Absent, absent, "{}", row.name);
+            assert_eq!(fact.door == Door::Absent, absent, "{}", row.name());
             assert_eq!(fact.stability, row.stability);
         }
     }

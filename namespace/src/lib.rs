@@ -41,6 +41,7 @@ pub mod rows;
 pub mod self_description;
 #[allow(unsafe_code, reason = "a lock around the published snapshot")]
 pub mod snapshot;
+pub mod key_table;
 pub mod tree;
 pub(crate) mod tree_build;
 pub mod value;
@@ -55,7 +56,8 @@ pub use buffers::Buffers;
 pub use entry::Entry;
 pub use error::Error;
 pub use facts::{Door, Fact, facts};
-pub use row::{Access, Row, Stability};
+pub use key_table::Row;
+pub use row::{Access, Stability};
 pub use tree::{MAX_DEPTH, Mib, name_to_mib};
 pub use value::{Type, Unit, Value};
 

@@ -129,8 +129,9 @@ impl Stability {
     }
 }
 
-/// One key of the namespace.
-pub struct Row {
+/// What the file of a branch says about a key. It exists while the library is compiled:
+/// [`Row`](crate::key_table::Row) is what a program has.
+pub struct Spec {
     /// The dotted name. A component in `<…>` stands for any index that its rule among
     /// [`INDICES`](crate::rows::INDICES) allows.
     pub name: &'static str,
@@ -146,7 +147,7 @@ pub struct Row {
     pub help: &'static CStr,
 }
 
-impl Row {
+impl Spec {
     /// Makes a stable row.
     #[must_use]
     pub const fn new(
@@ -155,26 +156,20 @@ impl Row {
         unit: Unit,
         access: Access,
         help: &'static CStr,
-    ) -> Row {
-        Row { name, kind, unit, access, stability: Stability::Stable, help }
+    ) -> Spec {
+        Spec { name, kind, unit, access, stability: Stability::Stable, help }
     }
 
     /// Makes the row unstable.
     #[must_use]
-    pub const fn unstable(self) -> Row {
-        Row { stability: Stability::Unstable, ..self }
+    pub const fn unstable(self) -> Spec {
+        Spec { stability: Stability::Unstable, ..self }
     }
 
     /// Makes the row deprecated.
     #[must_use]
-    pub const fn deprecated(self) -> Row {
-        Row { stability: Stability::Deprecated, ..self }
-    }
-
-    /// The components of the name. They are split by bytes, because the searches of `str` keep code
-    /// that can panic.
-    pub fn components(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
-        self.name.as_bytes().split(|&byte| byte == b'.')
+    pub const fn deprecated(self) -> Spec {
+        Spec { stability: Stability::Deprecated, ..self }
     }
 }
 

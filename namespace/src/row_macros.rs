@@ -90,7 +90,7 @@ macro_rules! asker {
 /// A row of any access.
 macro_rules! row {
     ($name:expr, $kind:ident $(($c:literal))?, $unit:ident, $access:expr, $help:expr) => {
-        $crate::row::Row::new(
+        $crate::row::Spec::new(
             $name,
             $crate::row_macros::type_of!($kind $($c)?),
             $crate::Unit::$unit,
@@ -257,7 +257,7 @@ macro_rules! counter_rows {
         $($field:ident: $kind:ident $unit:ident $help:literal,)*
     ) => {
         #[doc = concat!("The counters of `", $lock, "`.")]
-        pub(crate) static $rows: &[$crate::Row] = &[$(
+        pub(crate) static $rows: &[$crate::row::Spec] = &[$(
             $crate::row_macros::ro!(
                 concat!($lock, ".", stringify!($field)),
                 $kind,
@@ -279,11 +279,12 @@ pub(crate) use {
 #[cfg(test)]
 mod tests {
 
-    use crate::{Error, Row, Type, Value};
+    use crate::row::Spec;
+    use crate::{Error, Type, Value};
     use core::ffi::CStr;
     use std::vec::Vec;
 
-    static TEXTS: &[Row] = &[
+    static TEXTS: &[Spec] = &[
         wo!("t.write", Str, None, |_, text| refuse_empty(text), "takes a text of any length"),
         ask!(
             "t.ask",
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_lock_has_seven_counters() {
-        let read = |row: &Row| row.access.reader().unwrap()(&[0, 0]);
+        let read = |row: &Spec| row.access.reader().unwrap()(&[0, 0]);
         assert_eq!(LOCK.len(), 7);
         assert_eq!(LOCK[0].name, "t.lock.num_ops");
         assert_eq!(LOCK[0].help, c"the lock of the test: times it was taken");

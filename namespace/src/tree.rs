@@ -5,8 +5,8 @@
 //! says which numbers exist, given all of the MIB so far. The tree needs no memory at run time and
 //! no lock.
 use crate::error::Error;
-use crate::row::Row;
-use crate::tree_build::{self, NODE_COUNT, ROW_COUNT};
+use crate::key_table::{self, Part, Row, rows};
+use crate::tree_build::{self, NODE_COUNT, RULES};
 
 /// The largest number of components of any name. `mallctlnametomib` never needs a longer array.
 pub const MAX_DEPTH: usize = 8;
@@ -14,22 +14,45 @@ pub const MAX_DEPTH: usize = 8;
 /// The first byte of an index in the name of a row: `<i>`.
 pub const INDEX: u8 = b'<';
 
+/// Stands for no rule.
+pub(crate) const NO_RULE: u8 = u8::MAX;
+
 /// One component of a name.
 #[derive(Clone, Copy)]
 pub struct Node {
-    /// The text of the component; `<i>` for an index.
-    pub name: &'static [u8],
-    /// The row, if a name ends here.
-    pub row: Option<&'static Row>,
-    /// The rule of an index. Such a node has no siblings.
-    pub index: Option<fn(&[usize]) -> bool>,
+    /// The component, as part of the names of all keys; `<i>` for an index.
+    pub(crate) text: Part,
+    /// The first row that has this component in its name, and whether its name ends here.
+    pub(crate) row: u16,
+    pub(crate) is_leaf: bool,
+    /// The rule of an index, or [`NO_RULE`]. A node with a rule has no siblings.
+    pub(crate) rule: u8,
     /// The place of the first child among all nodes, and the number of children.
     pub(crate) first: u16,
     pub(crate) count: u16,
 }
 
 impl Node {
-    pub(crate) const EMPTY: Node = Node { name: b"", row: None, index: None, first: 0, count: 0 };
+    pub(crate) const EMPTY: Node =
+        Node { text: Part::EMPTY, row: 0, is_leaf: false, rule: NO_RULE, first: 0, count: 0 };
+
+    /// The text of the component; `<i>` for an index.
+    #[must_use]
+    pub const fn name(self) -> &'static [u8] {
+        self.text.of(key_table::names())
+    }
+
+    /// The row, if a name ends here.
+    #[must_use]
+    pub fn row(self) -> Option<&'static Row> {
+        rows().get(usize::from(self.row)).filter(|_| self.is_leaf)
+    }
+
+    /// The rule of an index. Such a node has no siblings.
+    #[must_use]
+    pub fn index(self) -> Option<fn(&[usize]) -> bool> {
+        RULES.get(usize::from(self.rule)).map(|index| index.valid)
+    }
 
     /// The children, side by side.
     #[must_use]
@@ -43,7 +66,7 @@ impl Node {
     fn child(self, mib: &[usize]) -> Option<&'static Node> {
         let number = *mib.last()?;
         let first = NODES.get(usize::from(self.first)).filter(|_| self.count > 0)?;
-        match first.index {
+        match first.index() {
             Some(valid) => valid(mib).then_some(first),
             None if number < usize::from(self.count) => NODES.get(usize::from(self.first) + number),
             None => None,
@@ -53,24 +76,16 @@ impl Node {
     /// The number in the MIB for a component of a name. An index gets one whether it exists or not.
     fn number(self, text: &[u8]) -> Option<usize> {
         let children = self.children();
-        if children.first()?.index.is_some() {
+        if children.first()?.index().is_some() {
             return parse_index(text);
         }
-        children.iter().position(|child| child.name == text)
+        let is_named = |child: &Node| child.text.length() == text.len() && child.name() == text;
+        children.iter().position(is_named)
     }
 }
 
 /// The root, then all other nodes level by level.
 static NODES: [Node; NODE_COUNT] = tree_build::nodes();
-
-/// All rows in tree order.
-static IN_ORDER: [&Row; ROW_COUNT] = tree_build::in_order();
-
-/// All rows. Rows that share a branch are neighbours.
-#[must_use]
-pub const fn rows() -> &'static [&'static Row] {
-    &IN_ORDER
-}
 
 /// Reads a decimal index. The whole text must be digits.
 fn parse_index(text: &[u8]) -> Option<usize> {
@@ -156,14 +171,12 @@ pub const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
         node = &NODES[(node.first + number) as usize];
         begin = end + 1;
     }
-    match node.row {
-        Some(row) => (row, mib),
-        None => panic!("the name is a branch"),
-    }
+    assert!(node.is_leaf, "the name is a branch");
+    (&rows()[node.row as usize], mib)
 }
 
 const fn is_child(node: &Node, number: u16, text: &[u8]) -> bool {
-    tree_build::is_same(NODES[(node.first + number) as usize].name, text)
+    tree_build::is_same(NODES[(node.first + number) as usize].name(), text)
 }
 
 /// Translates a whole name into a MIB.
@@ -195,7 +208,7 @@ pub fn node(mib: &[usize]) -> Option<&'static Node> {
 /// [`Error::NoEntry`] for a number or index that does not exist, and for a MIB that ends before a
 /// leaf or goes on past one.
 pub fn find(mib: &[usize]) -> Result<&'static Row, Error> {
-    node(mib).and_then(|node| node.row).ok_or(Error::NoEntry)
+    node(mib).and_then(|node| node.row()).ok_or(Error::NoEntry)
 }
 
 #[cfg(test)]
@@ -213,10 +226,11 @@ mod tests {
         let mut seen = Vec::new();
         for row in rows() {
             let mut mib = [usize::MAX; MAX_DEPTH];
-            let used = name_to_mib(concrete(row.name).as_bytes(), &mut mib).expect(row.name);
-            assert_eq!(used, row.name.split('.').count(), "{}", row.name);
-            assert_eq!(find(&mib[..used]).unwrap().name, row.name);
-            assert!(!seen.contains(&mib), "{} has the MIB of another row", row.name);
+            let name = row.name();
+            let used = name_to_mib(concrete(name).as_bytes(), &mut mib).expect(name);
+            assert_eq!(used, row.name().split('.').count(), "{}", row.name());
+            assert_eq!(find(&mib[..used]).unwrap().name(), row.name());
+            assert!(!seen.contains(&mib), "{} has the MIB of another row", row.name());
             seen.push(mib);
         }
     }
@@ -225,7 +239,7 @@ mod tests {
     fn rows_that_share_components_are_neighbours() {
         for depth in 1..MAX_DEPTH {
             let prefixes: Vec<Vec<&str>> =
-                rows().iter().map(|row| row.name.split('.').take(depth).collect()).collect();
+                rows().iter().map(|row| row.name().split('.').take(depth).collect()).collect();
             for (at, prefix) in prefixes.iter().enumerate() {
                 let again =
                     prefixes[at..].iter().position(|other| other != prefix).map(|end| at + end);
@@ -240,11 +254,11 @@ mod tests {
     #[test]
     fn no_key_is_also_a_branch() {
         for row in rows() {
-            let branch = std::format!("{}.", row.name);
+            let branch = std::format!("{}.", row.name());
             assert!(
-                rows().iter().all(|other| !other.name.starts_with(&branch)),
+                rows().iter().all(|other| !other.name().starts_with(&branch)),
                 "{} has children",
-                row.name
+                row.name()
             );
         }
     }

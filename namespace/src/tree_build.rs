@@ -6,9 +6,10 @@
 //!
 //! Rows that do not form a tree stop the compiler: a name that occurs twice or is also a branch, an
 //! index beside named siblings, an index without a rule, a name that is too deep.
-use crate::row::{Index, Row};
+use crate::key_table::rows;
+use crate::row::{Index, Spec};
 use crate::rows::{INDICES, ROWS};
-use crate::tree::{MAX_DEPTH, Node};
+use crate::tree::{MAX_DEPTH, NO_RULE, Node};
 
 /// The number of rows.
 pub(crate) const ROW_COUNT: usize = {
@@ -21,7 +22,7 @@ pub(crate) const ROW_COUNT: usize = {
 };
 
 /// All rows, in the order of the files.
-pub(crate) static FLAT: [&Row; ROW_COUNT] = {
+pub(crate) static FLAT: [&Spec; ROW_COUNT] = {
     let mut flat = [&ROWS[0][0]; ROW_COUNT];
     let (mut used, mut list) = (0, 0);
     while list < ROWS.len() {
@@ -36,7 +37,32 @@ pub(crate) static FLAT: [&Row; ROW_COUNT] = {
     flat
 };
 
-/// Stands for no node, and for no row.
+const RULE_COUNT: usize = {
+    let (mut count, mut list) = (0, 0);
+    while list < INDICES.len() {
+        count += INDICES[list].len();
+        list += 1;
+    }
+    count
+};
+
+/// The rules of all indices.
+pub(crate) static RULES: [&Index; RULE_COUNT] = {
+    let mut rules = [&INDICES[0][0]; RULE_COUNT];
+    let (mut used, mut list) = (0, 0);
+    while list < INDICES.len() {
+        let mut at = 0;
+        while at < INDICES[list].len() {
+            rules[used] = &INDICES[list][at];
+            used += 1;
+            at += 1;
+        }
+        list += 1;
+    }
+    rules
+};
+
+/// Stands for no node, no row and no rule.
 const NONE: usize = usize::MAX;
 
 /// An upper bound on the number of nodes.
@@ -46,16 +72,29 @@ const ROOM: usize = 4 * ROW_COUNT + 64;
 #[derive(Clone, Copy)]
 struct Draft {
     name: &'static [u8],
+    /// The row whose name ends here.
     row: usize,
-    index: Option<fn(&[usize]) -> bool>,
+    /// The first row that has this component, and where it begins in its name.
+    first_row: usize,
+    begin: usize,
+    rule: usize,
     first: usize,
     last: usize,
     next: usize,
     count: usize,
 }
 
-const EMPTY: Draft =
-    Draft { name: b"", row: NONE, index: None, first: NONE, last: NONE, next: NONE, count: 0 };
+const EMPTY: Draft = Draft {
+    name: b"",
+    row: NONE,
+    first_row: 0,
+    begin: 0,
+    rule: NONE,
+    first: NONE,
+    last: NONE,
+    next: NONE,
+    count: 0,
+};
 
 struct Drafts {
     nodes: [Draft; ROOM],
@@ -78,7 +117,7 @@ const fn draft() -> Drafts {
             let end = component_end(name, begin);
             assert!(depth < MAX_DEPTH, "a name has too many components");
             assert!(drafts.nodes[node].row == NONE, "a name is also a branch");
-            node = child(&mut drafts, node, part(name, begin, end), part(name, 0, end));
+            node = child(&mut drafts, node, row, (begin, end));
             begin = end + 1;
             depth += 1;
         }
@@ -90,13 +129,15 @@ const fn draft() -> Drafts {
     drafts
 }
 
-/// The child with a name, which is made if it is new.
+/// The child with a component of a row's name, which is made if it is new.
 const fn child(
     drafts: &mut Drafts,
     parent: usize,
-    name: &'static [u8],
-    path: &'static [u8],
+    row: usize,
+    (begin, end): (usize, usize),
 ) -> usize {
+    let whole = FLAT[row].name.as_bytes();
+    let name = part(whole, begin, end);
     let last = drafts.nodes[parent].last;
     if last != NONE && is_same(drafts.nodes[last].name, name) {
         return last;
@@ -110,12 +151,16 @@ const fn child(
     }
     assert!(!name.is_empty(), "a name has an empty component");
     let is_index = name[0] == b'<';
-    let alone = last == NONE || !is_index && drafts.nodes[last].index.is_none();
+    let alone = last == NONE || !is_index && drafts.nodes[last].rule == NONE;
     assert!(alone, "an index stands beside other components");
     let new = drafts.used;
     drafts.used += 1;
     drafts.nodes[new].name = name;
-    drafts.nodes[new].index = if is_index { Some(index_rule(path)) } else { None };
+    drafts.nodes[new].first_row = row;
+    drafts.nodes[new].begin = begin;
+    if is_index {
+        drafts.nodes[new].rule = rule_of(part(whole, 0, end));
+    }
     if last == NONE {
         drafts.nodes[parent].first = new;
     } else {
@@ -126,19 +171,14 @@ const fn child(
     new
 }
 
-/// The rule of the index at the end of a path.
-const fn index_rule(path: &[u8]) -> fn(&[usize]) -> bool {
-    let mut list = 0;
-    while list < INDICES.len() {
-        let rules: &[Index] = INDICES[list];
-        let mut at = 0;
-        while at < rules.len() {
-            if is_same(rules[at].path.as_bytes(), path) {
-                return rules[at].valid;
-            }
-            at += 1;
+/// The place among [`RULES`] of the rule of the index at the end of a path.
+const fn rule_of(path: &[u8]) -> usize {
+    let mut rule = 0;
+    while rule < RULE_COUNT {
+        if is_same(RULES[rule].path.as_bytes(), path) {
+            return rule;
         }
-        list += 1;
+        rule += 1;
     }
     panic!("an index has no rule")
 }
@@ -152,9 +192,10 @@ pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
     while done < used {
         let draft = &DRAFTS.nodes[from[done]];
         nodes[done] = Node {
-            name: draft.name,
-            row: if draft.row == NONE { None } else { Some(FLAT[draft.row]) },
-            index: draft.index,
+            text: rows()[place_of(draft.first_row)].name_part(draft.begin, draft.name.len()),
+            row: place_of(draft.first_row) as u16,
+            is_leaf: draft.row != NONE,
+            rule: if draft.rule == NONE { NO_RULE } else { draft.rule as u8 },
             first: used as u16,
             count: draft.count as u16,
         };
@@ -170,9 +211,21 @@ pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
     nodes
 }
 
-/// The rows in the order of the tree: rows that share a branch are neighbours.
-pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
-    let mut rows = [FLAT[0]; ROW_COUNT];
+/// The place of a row in the order of the tree.
+const fn place_of(row: usize) -> usize {
+    let mut place = 0;
+    while ORDER[place] != row {
+        place += 1;
+    }
+    place
+}
+
+/// For each place in the order of the tree, the place of its row in [`FLAT`]. Rows that share a
+/// branch are neighbours.
+pub(crate) static ORDER: [usize; ROW_COUNT] = in_order();
+
+const fn in_order() -> [usize; ROW_COUNT] {
+    let mut rows = [0; ROW_COUNT];
     // The nodes on the way down. The siblings of each are still to come.
     let mut path = [NONE; MAX_DEPTH + 1];
     let (mut depth, mut used) = (0, 0);
@@ -191,7 +244,7 @@ pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
             depth += 1;
             path[depth] = node.first;
         } else {
-            rows[used] = FLAT[node.row];
+            rows[used] = node.row;
             used += 1;
             path[depth] = node.next;
         }

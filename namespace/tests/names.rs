@@ -4,7 +4,7 @@
 //!
 //! `tests/run regenerate` writes all these files anew.
 
-use lumalloc_namespace::tree::rows;
+use lumalloc_namespace::key_table::rows;
 use lumalloc_namespace::{Row, Type};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,7 +35,7 @@ fn text(text: &core::ffi::CStr) -> &str {
 
 /// All rows by name.
 fn by_name() -> BTreeMap<&'static str, &'static Row> {
-    rows().iter().map(|&row| (row.name, row)).collect()
+    rows().iter().map(|row| (row.name(), row)).collect()
 }
 
 /// The type of a row, with its input: `in → out`.
@@ -132,9 +132,9 @@ fn the_table_of_the_docs_is_made_from_the_rows() {
         for row in rows {
             let access = text(row.access.notation());
             let note = note(row);
-            let (unit, help) = (text(row.unit.name()), text(row.help).replace('|', "\\|"));
+            let (unit, help) = (text(row.unit.name()), text(row.help()).replace('|', "\\|"));
             let kind = kind(row);
-            writeln!(table, "| `{}` | `{kind}` | `{access}` | {unit} | {help}{note} |", row.name)
+            writeln!(table, "| `{}` | `{kind}` | `{access}` | {unit} | {help}{note} |", row.name())
                 .unwrap();
         }
     }
@@ -175,8 +175,8 @@ fn the_section_of_the_man_page_is_made_from_the_rows() {
                 "-" | "count" => String::new(),
                 unit => format!(", {unit}"),
             };
-            writeln!(page, ".TP\n.B {}", escaped(row.name)).unwrap();
-            let help = escaped(text(row.help));
+            writeln!(page, ".TP\n.B {}", escaped(row.name())).unwrap();
+            let help = escaped(text(row.help()));
             writeln!(page, "({kind}, {access}{unit}) {help}{}.", escaped(&note(row))).unwrap();
         }
     }

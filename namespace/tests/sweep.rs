@@ -2,7 +2,8 @@
 //! MIB, reads with its type, and refuses other lengths and what its access forbids.
 #![allow(unsafe_code)]
 
-use lumalloc_namespace::tree::{self, rows};
+use lumalloc_namespace::key_table::rows;
+use lumalloc_namespace::tree;
 use lumalloc_namespace::{Access, Buffers, Entry, Error, Mib, Row, Type, access, by_name};
 use lumalloc_region::{Best, Heap, Region};
 use std::ffi::CString;
@@ -13,7 +14,7 @@ use std::sync::Once;
 /// and the destroyed ones.
 fn concrete(row: &Row) -> Vec<(String, Mib)> {
     let mut names = vec![String::new()];
-    for component in row.name.split('.') {
+    for component in row.name().split('.') {
         let texts: &[&str] =
             if component.starts_with('<') { &["0", "1", "4096", "4097"] } else { &[component] };
         let longer = |name: &String| {
@@ -29,7 +30,7 @@ fn concrete(row: &Row) -> Vec<(String, Mib)> {
         (read != Some(Err(Error::Fault))).then_some((name, mib))
     };
     let found: Vec<_> = names.into_iter().filter_map(found).collect();
-    assert!(!found.is_empty(), "no index of {} exists", row.name);
+    assert!(!found.is_empty(), "no index of {} exists", row.name());
     found
 }
 
@@ -47,7 +48,7 @@ fn all() -> impl Iterator<Item = (&'static Row, String, Mib)> {
     publish_a_region();
     let named =
         |row: &'static Row| concrete(row).into_iter().map(move |(name, mib)| (row, name, mib));
-    rows().iter().copied().flat_map(named)
+    rows().iter().flat_map(named)
 }
 
 /// Room for any value, and the bytes in it before a read.
@@ -86,7 +87,7 @@ fn is_read(row: &Row) -> bool {
 
 /// Whether a key may have no value, depending on the process: an option string that was not given.
 fn may_have_none(row: &Row) -> bool {
-    row.name.starts_with("opt.malloc_conf.") || is_of_profiler(row)
+    row.name().starts_with("opt.malloc_conf.") || is_of_profiler(row)
 }
 
 /// Whether the key has no value, or cannot be written, while the heap profiler is off, as here.
@@ -101,7 +102,7 @@ fn is_of_profiler(row: &Row) -> bool {
         "experimental.prof_recent.alloc_max",
         "mprof.autosave",
     ];
-    NAMES.contains(&row.name) || row.name.starts_with("experimental.hooks.prof_")
+    NAMES.contains(&row.name()) || row.name().starts_with("experimental.hooks.prof_")
 }
 
 /// Whether a name stands for all arenas or the destroyed ones. Settings of single arenas have no
@@ -115,7 +116,7 @@ fn each_is_found_by_name_and_by_mib() {
     let mut count = 0;
     for (row, name, mib) in all() {
         let entry = Entry::find(mib.as_slice()).expect("a MIB of its own");
-        assert!(ptr::eq(entry.row, row), "{name} leads to {}", entry.row.name);
+        assert!(ptr::eq(entry.row, row), "{name} leads to {}", entry.row.name());
         let mut longer = mib.as_slice().to_vec();
         longer.push(0);
         assert!(matches!(Entry::find(&longer), Err(Error::NoEntry)), "{name} goes on");
@@ -150,7 +151,7 @@ fn each_reads_at_its_length_by_name_as_by_mib() {
         };
         // SAFETY: the buffer is longer than `length`.
         assert_eq!(unsafe { by_name(&c_name, buffers) }, Ok(()), "{name}");
-        if row.name.starts_with("opt.") || row.name.starts_with("config.") {
+        if row.name().starts_with("opt.") || row.name().starts_with("config.") {
             assert_eq!(again, bytes, "{name}");
         }
     }
@@ -170,7 +171,7 @@ fn each_refuses_another_length_and_copies_what_fits() {
             let copied = size.min(length);
             assert_eq!((outcome, after), (Err(Error::Invalid), copied), "{name}: {length}");
             assert!(bytes[copied..].iter().all(|&byte| byte == BEFORE), "{name}: {length}");
-            if row.name.starts_with("opt.") {
+            if row.name().starts_with("opt.") {
                 assert_eq!(bytes[..copied], whole[..copied], "{name}: {length}");
             }
         }

@@ -2,7 +2,7 @@
 use super::keys::{self, Key, keys, number, numbers};
 use super::table::{self, Cell, Column};
 use super::{Choice, classes, mutexes};
-use crate::row::Row;
+use crate::key_table::Row;
 use crate::value::Value;
 use crate::writer::Writer;
 use lumalloc::control;

@@ -1,7 +1,7 @@
 //! The part that never changes during execution: version, build, options, constants.
 use super::keys::{self, Key, branch};
 use super::table;
-use crate::row::Row;
+use crate::key_table::Row;
 use crate::writer::Writer;
 
 /// Options whose current value is that of another key. Both are shown, as in jemalloc.
@@ -54,10 +54,10 @@ fn value(row: &Row) -> Option<crate::Value<'static>> {
 fn setting(writer: &mut Writer, row: &Row) {
     let Some(value) = value(row) else { return };
     writer.text("  ");
-    writer.text(row.name);
+    writer.text(row.name());
     writer.text(": ");
     table::value(writer, value);
-    if let Some((_, present)) = PRESENT.iter().find(|(name, _)| *name == row.name)
+    if let Some((_, present)) = PRESENT.iter().find(|(name, _)| *name == row.name())
         && let Some(value) = keys::Key::named(present.as_bytes()).and_then(|key| key.read())
     {
         writer.text(" (");

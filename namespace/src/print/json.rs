@@ -7,7 +7,7 @@ use super::arena::{self, Which};
 use super::classes;
 use super::keys::{self, branch};
 use super::totals;
-use crate::row::Row;
+use crate::key_table::Row;
 use crate::tree::{INDEX, MAX_DEPTH};
 use crate::value::Value;
 use crate::writer::Writer;
@@ -173,7 +173,7 @@ impl Json<'_> {
     fn array(
         &mut self,
         name: &str,
-        rows: &[&'static Row],
+        rows: &[Row],
         mib: [usize; MAX_DEPTH],
         place: usize,
         count: usize,
@@ -200,7 +200,7 @@ impl Json<'_> {
     /// `base` on.
     fn rows(
         &mut self,
-        rows: &[&'static Row],
+        rows: &[Row],
         base: usize,
         mib: &[usize; MAX_DEPTH],
         takes: impl Fn(&Row) -> bool,

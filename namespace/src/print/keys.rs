@@ -1,6 +1,6 @@
 //! Keys by name, and values by index.
 use crate::entry::Entry;
-use crate::row::Row;
+use crate::key_table::{self, Row};
 use crate::tree::{self, MAX_DEPTH};
 use crate::value::Value;
 
@@ -92,8 +92,8 @@ pub(super) fn numbers<const N: usize>(
 
 /// All rows whose names begin with these components; they are neighbours. A component that begins
 /// with `<` stands for any index.
-pub(super) fn branch(path: &[&[u8]]) -> &'static [&'static Row] {
-    let rows = tree::rows();
+pub(super) fn branch(path: &[&[u8]]) -> &'static [Row] {
+    let rows = key_table::rows();
     let begin = rows.iter().take_while(|row| !is_below(row, path)).count();
     let rows = rows.get(begin..).unwrap_or(&[]);
     let count = rows.iter().take_while(|row| is_below(row, path)).count();
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn a_branch_has_all_its_rows_and_no_others() {
         let work = branch(&[b"stats", b"work"]);
-        assert!(!work.is_empty() && work.iter().all(|row| row.name.starts_with("stats.work.")));
-        let all = tree::rows().iter().filter(|row| row.name.starts_with("stats.work."));
+        assert!(!work.is_empty() && work.iter().all(|row| row.name().starts_with("stats.work.")));
+        let all = key_table::rows().iter().filter(|row| row.name().starts_with("stats.work."));
         assert_eq!(all.count(), work.len());
         assert!(branch(&[b"nonsense"]).is_empty());
         assert!(branch(&[b"version"]).is_empty(), "a key is no branch");

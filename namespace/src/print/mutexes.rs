@@ -1,7 +1,7 @@
 //! Locks: how often each was taken, and how long threads waited for it.
 use super::keys::{self, Key, branch};
 use super::table::{self, Cell, Column};
-use crate::row::Row;
+use crate::key_table::Row;
 use crate::tree::MAX_DEPTH;
 use crate::value::Value;
 use crate::writer::Writer;
@@ -48,12 +48,12 @@ pub(super) fn print(writer: &mut Writer, path: &[&[u8]], arena: usize, uptime: u
     if let Some(place) = mib.get_mut(2) {
         *place = arena;
     }
-    let name = |row: &&Row| row.components().nth(path.len());
+    let name = |row: &Row| row.components().nth(path.len());
     for first in rows.iter().filter(|row| row.components().last() == Some(b"num_ops")) {
         let Some(lock) = name(first) else { continue };
         writer.left_bytes(lock, NAME);
         let counters = COUNTERS.map(|counter| {
-            let of_lock = |row: &&&'static Row| {
+            let of_lock = |row: &&Row| {
                 name(row) == Some(lock) && row.components().last() == Some(counter.as_bytes())
             };
             rows.iter().find(of_lock).map_or(0, |row| read(row, &mib))

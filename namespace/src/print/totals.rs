@@ -3,8 +3,7 @@ use super::Choice;
 use super::keys::{as_number, number};
 use super::mutexes;
 use super::table;
-use crate::row::Row;
-use crate::tree;
+use crate::key_table::{self, Row};
 use crate::value::{Unit, Value};
 use crate::writer::Writer;
 
@@ -77,14 +76,14 @@ fn line(writer: &mut Writer, parts: &[(&str, &str)]) {
 /// unit, other values as they are, and the help text.
 fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
     let mut title = Some(title);
-    for row in tree::rows().iter().filter(|row| is_at_or_below(row, branch)) {
+    for row in key_table::rows().iter().filter(|row| is_at_or_below(row, branch)) {
         let Some(Ok(value)) = row.access.reader().map(|read| read(&[])) else { continue };
         title.take().into_iter().for_each(|title| writer.text(title));
-        let leaf = row.name.as_bytes().get(branch.len() + 1..);
+        let leaf = row.name().as_bytes().get(branch.len() + 1..);
         writer.text("  ");
         writer.left_bytes(leaf.unwrap_or_else(|| row.components().last().unwrap_or_default()), 24);
         amount(writer, row.unit, value);
-        writer.c_text(row.help);
+        writer.c_text(row.help());
         writer.text("\n");
     }
 }
@@ -109,7 +108,7 @@ fn amount(writer: &mut Writer, unit: Unit, value: Value<'_>) {
 }
 
 fn is_at_or_below(row: &Row, branch: &str) -> bool {
-    let rest = row.name.as_bytes().strip_prefix(branch.as_bytes());
+    let rest = row.name().as_bytes().strip_prefix(branch.as_bytes());
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'.')))
 }
 
@@ -121,7 +120,7 @@ const DEEDS: usize = 5;
 
 /// Prints how often the slow paths did each kind of work, without the kinds that never happened.
 fn work(writer: &mut Writer) {
-    let rows = tree::rows().iter().filter(|row| is_at_or_below(row, WORK));
+    let rows = key_table::rows().iter().filter(|row| is_at_or_below(row, WORK));
     let counted = rows.filter_map(|row| {
         let count = as_number(row.access.reader()?(&[]).ok()?);
         (count > 0).then_some((row.components().last()?, count))

@@ -1,6 +1,6 @@
 //! `arena.<i>.*`: settings and actions of one arena.
 use crate::buffers::Buffers;
-use crate::row::{Access, Index, Row, index_at};
+use crate::row::{Access, Index, Spec, index_at};
 use crate::row_macros::{act, ro, row, rw};
 use crate::{Error, Value};
 use core::ffi::{CStr, c_void};
@@ -9,7 +9,7 @@ use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED, profile};
 use lumalloc::options::{self, Dss};
 
 /// The rows of `arena.<i>.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!(
         "arena.<i>.initialized",
         Bool,

@@ -1,6 +1,6 @@
 //! `arenas.*`: settings and size classes that all arenas share.
 use crate::buffers::Buffers;
-use crate::row::{Access, Index, Row, index_at};
+use crate::row::{Access, Index, Spec, index_at};
 use crate::row_macros::{ask, create, ro, row, rw};
 use crate::{Error, Type, Value};
 use core::ffi::c_void;
@@ -12,7 +12,7 @@ use lumalloc::{control, observe, options};
 const HUGE_PAGE: usize = 2 << 20;
 
 /// The rows of `arenas.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!("arenas.narenas", Unsigned, Count, |_| control::narenas(), "limit on the number of arenas"),
     rw!(
         "arenas.dirty_decay_ms",

@@ -1,11 +1,11 @@
 //! `background_thread`, `background_thread_auto` and `max_background_threads`.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::rw;
 use lumalloc::control;
 
 /// The rows of these keys.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "background_thread",
         Bool,

@@ -1,5 +1,5 @@
 //! `config.*`: what was built in, and where the options came from.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::ro;
 use crate::self_description::effective;
 use lumalloc::options;
@@ -12,7 +12,7 @@ macro_rules! built {
 }
 
 /// The rows of `config.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     built!("cache_oblivious", false, "large blocks begin at a random cache line of their page"),
     built!("debug", cfg!(debug_assertions), "built with assertions"),
     built!("fill", true, "opt.junk and opt.zero have an effect"),

@@ -1,7 +1,7 @@
 //! `approximate_stats.*` and `experimental.*`.
 use crate::Error;
 use crate::buffers::Output;
-use crate::row::{Access, Index, Row, index_at};
+use crate::row::{Access, Index, Spec, index_at};
 use crate::row_macros::{ro, row};
 use crate::rows::arena;
 use core::ffi::c_void;
@@ -11,7 +11,7 @@ use lumalloc::observe;
 const WORD: usize = size_of::<usize>();
 
 /// The rows of both branches.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!(
         "approximate_stats.active",
         Size,

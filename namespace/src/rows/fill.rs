@@ -1,11 +1,11 @@
 //! `fill.*`: junk and zero fill at run time.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::rw;
 use lumalloc::control::{self, Fill};
 
 /// The rows of `fill.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "fill.junk_allocated",
         Bool,

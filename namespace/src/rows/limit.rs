@@ -1,6 +1,6 @@
 //! `limit.*`: bounds on the memory taken from the system.
 use crate::buffers::Buffers;
-use crate::row::{Access, Row};
+use crate::row::{Access, Spec};
 use crate::row_macros::{ro, row, rw, wo};
 use crate::{Error, Type};
 use core::ffi::c_void;
@@ -8,7 +8,7 @@ use core::ptr;
 use lumalloc::control::limits::{self, LimitCallback};
 
 /// The rows of `limit.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "limit.soft",
         Size,

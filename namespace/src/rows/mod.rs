@@ -1,9 +1,9 @@
-//! The table: one [`Row`] per key, in files by branch.
+//! The table: one [`Spec`] per key, in files by branch.
 //!
 //! A new key is one more row in the file of its branch: see `docs/new-key.md`. Rows may stand in
 //! any order; keys are printed in the order in which their components are first seen. If
 //! jemalloc(3) has a name, the key has its type and meaning.
-use crate::row::{Index, Row};
+use crate::row::{Index, Spec};
 
 #[allow(unsafe_code, reason = "the caller answers for its pointers")]
 pub mod arena;
@@ -39,7 +39,7 @@ pub mod vm;
 pub mod vm_region;
 
 /// Every key, by file.
-pub static ROWS: &[&[Row]] = &[
+pub static ROWS: &[&[Spec]] = &[
     root::ROWS,
     background_thread::ROWS,
     thread::ROWS,
@@ -97,7 +97,8 @@ pub static INDICES: &[&[Index]] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::tree::{self, rows};
+    use crate::key_table::rows;
+    use crate::tree;
     use crate::{Access, Type, Unit, VERSION};
 
     #[test]
@@ -106,12 +107,12 @@ mod tests {
             if let Some(read) = row.access.reader()
                 && let Ok(value) = read(&[0; tree::MAX_DEPTH])
             {
-                assert!(row.kind.holds(value), "{}: {value:?}", row.name);
+                assert!(row.kind.holds(value), "{}: {value:?}", row.name());
             }
             if matches!(row.access, Access::Trigger(_)) {
-                assert_eq!((row.kind, row.unit), (Type::Void, Unit::None), "{}", row.name);
+                assert_eq!((row.kind, row.unit), (Type::Void, Unit::None), "{}", row.name());
             } else if !matches!(row.access, Access::Absent(_)) {
-                assert_ne!(row.kind, Type::Void, "{}", row.name);
+                assert_ne!(row.kind, Type::Void, "{}", row.name());
             }
         }
     }
@@ -119,8 +120,8 @@ mod tests {
     #[test]
     fn each_row_explains_itself_in_one_line() {
         for row in rows() {
-            let help = row.help.to_str().unwrap();
-            assert!(help.len() > 10 && !help.contains('\n'), "{}", row.name);
+            let help = row.help().to_str().unwrap();
+            assert!(help.len() > 10 && !help.contains('\n'), "{}", row.name());
         }
     }
 

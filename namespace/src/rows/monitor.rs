@@ -1,11 +1,11 @@
 //! `monitor.*`: the heap monitor, which writes each allocation and each free to a file.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{act, ro, wo_or};
 use lumalloc_profile::monitor::{self, Refusal};
 
 /// The rows of the branch.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     wo_or!(
         "monitor.start",
         Str,

@@ -1,5 +1,5 @@
 //! `opt.*`: the options, which do not change after the start.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::ro;
 use crate::self_description::option_text;
 use core::ffi::CStr;
@@ -15,7 +15,7 @@ macro_rules! opt {
 }
 
 /// The rows of `opt.*` for options with an effect.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     opt!(abort, Bool, None, "warnings are fatal"),
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
     opt!(confirm_conf, Bool, None, "say at start where options came from and which were set"),

@@ -1,6 +1,6 @@
 //! `opt.malloc_conf.*`: option strings by source. A source that was not given has no entry.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::ro;
 use lumalloc::options;
 
@@ -18,7 +18,7 @@ macro_rules! source {
 }
 
 /// The rows of `opt.malloc_conf.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     source!("symlink", "/etc/malloc.conf", "option string in the target of /etc/malloc.conf"),
     source!("env_var", "MALLOC_CONF", "option string in the environment variable MALLOC_CONF"),
     source!("own_env_var", "LUMALLOC_CONF", "option string in the variable LUMALLOC_CONF"),

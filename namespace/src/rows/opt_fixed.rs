@@ -1,6 +1,6 @@
 //! `opt.*` that cannot be set: the choices of jemalloc that are fixed here, and features that are
 //! not built in. The latter return `ENOENT`, as in a jemalloc without the feature.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{absent, ro};
 use lumalloc::options;
 
@@ -19,7 +19,7 @@ macro_rules! none {
 }
 
 /// The rows of `opt.*` for options without an effect.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     fixed!(
         "lg_tcache_max",
         Size,

@@ -1,6 +1,6 @@
 //! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, most of them return
 //! `ENOENT` in a process that was started without `prof:true`.
-use crate::row::{Access, Row};
+use crate::row::{Access, Spec};
 use crate::row_macros::{act, ro, row, rw, wo, wo_or};
 use crate::{Error, Value};
 use core::ffi::CStr;
@@ -13,7 +13,7 @@ use lumalloc_profile::log;
 use lumalloc_profile::mprof::{self, Refusal};
 
 /// The rows of both branches.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     row!(
         "thread.prof.name",
         Str,

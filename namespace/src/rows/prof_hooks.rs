@@ -1,7 +1,7 @@
 //! `experimental.hooks.prof_*`: functions of the program that the heap profiler calls. Source:
 //! jemalloc, `prof_hook.h`. And those that are told of each allocation and each free.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::rw;
 use crate::rows::prof::enabled;
 use core::ffi::c_void;
@@ -13,7 +13,7 @@ use lumalloc::control::profile::{
 };
 
 /// The rows of `experimental.hooks.prof_*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "experimental.hooks.allocated",
         Pointer("allocated_hook_t"),

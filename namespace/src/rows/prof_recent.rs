@@ -1,7 +1,7 @@
 //! `experimental.prof_recent.*`: the last samples of the heap profiler. Source: jemalloc.
 use crate::Error;
 use crate::buffers::Buffers;
-use crate::row::{Access, Row};
+use crate::row::{Access, Spec};
 use crate::row_macros::{row, rw};
 use crate::rows::prof::enabled;
 use crate::writer::{WriteCallback, Writer};
@@ -12,7 +12,7 @@ use lumalloc_profile::recent;
 use lumalloc_profile::sink::Sink;
 
 /// The rows of the branch.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "experimental.prof_recent.alloc_max",
         Ssize,

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::Type;
 use crate::buffers::Buffers;
-use crate::row::{Access, Index, Row, index_at};
+use crate::row::{Access, Index, Spec, index_at};
 use crate::row_macros::row;
 use core::ptr;
 use lumalloc::control::profile;
@@ -14,7 +14,7 @@ use lumalloc::options;
 macro_rules! class_rows {
     ($rows:ident, $path:literal, $what:literal, $class:expr) => {
         #[doc = concat!("The rows of `", $path, "`.")]
-        pub static $rows: &[Row] = &[
+        pub static $rows: &[Spec] = &[
             row!(
                 concat!($path, ".live"),
                 Layout("prof_stats_t {uint64_t req_sum, count}"),

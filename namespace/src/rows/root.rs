@@ -1,10 +1,10 @@
 //! `version` and `epoch`.
-use crate::row::{Access, Row};
+use crate::row::{Access, Spec};
 use crate::row_macros::{ro, row};
 use crate::{VERSION, Value, snapshot};
 
 /// The rows of both keys.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!("version", Str, None, |_| VERSION, "version of the library"),
     row!(
         "epoch",

@@ -9,7 +9,8 @@
 //! mallctl("ctl.help", &help, &length, &name, sizeof name);
 //! ```
 use crate::Error;
-use crate::row::Row;
+use crate::key_table::Row;
+use crate::row::Spec;
 use crate::row_macros::{ask, ro};
 use crate::self_description::{NAMES, named};
 use core::ffi::CStr;
@@ -31,7 +32,7 @@ macro_rules! about {
 }
 
 /// The rows of `ctl.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!("ctl.names", Str, None, |_| NAMES, "the names of all keys, one a line"),
     about!("type", |row| row.kind.c_name(), "the C type of the key whose name comes in"),
     about!(
@@ -42,5 +43,5 @@ pub static ROWS: &[Row] = &[
     about!("unit", |row| row.unit.name(), "its unit: bytes, pages, count, ms, ns, log2 or -"),
     about!("access", |row| row.access.notation(), "what may be done with it: r-, rw, -w or --"),
     about!("stability", |row| row.stability.name(), "stable, unstable or deprecated"),
-    about!("help", |row| row.help, "one line about it"),
+    about!("help", |row| row.help(), "one line about it"),
 ];

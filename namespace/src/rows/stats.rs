@@ -1,5 +1,5 @@
 //! `stats.*` of the whole process, from the published snapshot.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{act, mutex_rows, ro};
 use crate::snapshot;
 use lumalloc::observe::{self, MutexStats, ProcessMutexes};
@@ -31,7 +31,7 @@ macro_rules! guarded {
 }
 
 /// The rows of `stats.*` for the process, but for its locks.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     stat!("allocated", Size, Bytes, allocated, "in blocks that the program holds"),
     stat!("active", Size, Bytes, active, "in pages that hold at least one such block"),
     stat!("metadata", Size, Bytes, metadata, "of the allocator's own records"),

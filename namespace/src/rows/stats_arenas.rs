@@ -1,7 +1,7 @@
 //! `stats.arenas.<i>.*`, from the published snapshot.
 //!
 //! The keys of an arena that was made after the snapshot read zeros until the next one.
-use crate::row::{Index, Row, index_at};
+use crate::row::{Index, Spec, index_at};
 use crate::row_macros::{mutex_rows, ro};
 use crate::rows::arena;
 use crate::{Error, snapshot};
@@ -36,7 +36,7 @@ macro_rules! of_class {
 }
 
 /// The rows of `stats.arenas.<i>.*`, but for its locks.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     of_arena!("nthreads", Unsigned, Count, space.nthreads, "threads whose home the arena is"),
     of_arena!("uptime", U64, Nanoseconds, uptime, "since the arena was made"),
     ro!("stats.arenas.<i>.dss", Str, None, dss, "its use of the data segment"),

@@ -19,7 +19,7 @@
 //! Requested sizes are not known, only sizes after rounding. The first read of one of the last four
 //! keys after an epoch asks the system, which takes some milliseconds for each gigabyte of
 //! addresses.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::ro;
 use crate::snapshot::{self, Published, Rss};
 
@@ -47,7 +47,7 @@ macro_rules! asked {
 }
 
 /// The rows of the three branches, and of `stats.fork_abandoned`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     told!(
         "rss.allocated",
         Size,

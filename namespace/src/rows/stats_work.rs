@@ -1,5 +1,5 @@
 //! `stats.work.*`: how often the slow paths did each kind of work, from the published snapshot.
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::ro;
 use crate::snapshot;
 
@@ -17,7 +17,7 @@ macro_rules! work {
 }
 
 /// The rows of `stats.work.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     work!(refills_owned, "refills from slabs that the cache owned"),
     work!(refills_shared, "refills from slabs that the threads of an arena share"),
     work!(slabs_adopted, "slabs that caches took over from an arena"),

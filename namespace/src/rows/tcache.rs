@@ -1,11 +1,11 @@
 //! `tcache.*`: caches that belong to no thread.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{create, wo};
 use lumalloc::control::tcache;
 
 /// The rows of `tcache.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     create!(
         "tcache.create",
         Void => Unsigned,

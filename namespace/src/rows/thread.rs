@@ -1,6 +1,6 @@
 //! `thread.*`: the calling thread.
 use crate::Error;
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{act, ask, ro, rw, wo};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -8,7 +8,7 @@ use lumalloc::control;
 use lumalloc::control::thread::{self, MoveError};
 
 /// The rows of `thread.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "thread.arena",
         Unsigned,

@@ -1,5 +1,5 @@
 //! `vm.*`: the names of vmalloc(3).
-use crate::row::Row;
+use crate::row::Spec;
 use crate::row_macros::{ro, rw};
 use crate::snapshot::{self, Published};
 use lumalloc::control;
@@ -13,7 +13,7 @@ macro_rules! stat {
 }
 
 /// The rows of `vm.*`.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     rw!(
         "vm.regmax",
         Unsigned,

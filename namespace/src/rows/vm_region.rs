@@ -5,7 +5,7 @@
 //! before, or `EBUSY` if there are none. A number that no region has gives `ENOENT`.
 use crate::Error;
 use crate::buffers::Buffers;
-use crate::row::{Access, Index, Row, index_at};
+use crate::row::{Access, Index, Spec, index_at};
 use crate::row_macros::{act, ask, create, ro, row};
 use crate::snapshot;
 use core::ffi::CStr;
@@ -28,7 +28,7 @@ macro_rules! counted {
 }
 
 /// The rows of `vm.regions` and its like.
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[Spec] = &[
     ro!("vm.regions", Size, Count, |_| regions::count(), "regions of vmalloc(3) that are open"),
     ro!(
         "vm.nregions",
@@ -50,7 +50,7 @@ pub static ROWS: &[Row] = &[
 ];
 
 /// The rows of `vm.region.<i>.*`.
-pub static REGION: &[Row] = &[
+pub static REGION: &[Spec] = &[
     row!(
         "vm.region.<i>.name",
         Pointer("char *"),

@@ -1,6 +1,6 @@
 //! The namespace's description of itself, made from its rows.
 use crate::error::Error;
-use crate::row::Row;
+use crate::key_table::{self, Row};
 use crate::tree;
 use core::ffi::CStr;
 
@@ -15,41 +15,14 @@ pub mod option_text;
 /// [`Error::NoEntry`] when there is no such row.
 pub fn named(name: &CStr) -> Result<&'static Row, Error> {
     let name = name.to_bytes();
-    if let Some(row) = tree::rows().iter().find(|row| row.name.as_bytes() == name) {
+    if let Some(row) = key_table::rows().iter().find(|row| row.name_bytes() == name) {
         return Ok(row);
     }
     tree::find(tree::complete(name)?.as_slice())
 }
 
-const LENGTH: usize = {
-    let (mut length, mut at) = (1, 0);
-    while at < tree::rows().len() {
-        length += tree::rows()[at].name.len() + 1;
-        at += 1;
-    }
-    length
-};
-
-static BYTES: [u8; LENGTH] = {
-    let mut bytes = [0; LENGTH];
-    let (mut used, mut row) = (0, 0);
-    while row < tree::rows().len() {
-        let name = tree::rows()[row].name.as_bytes();
-        let mut at = 0;
-        while at < name.len() {
-            bytes[used] = name[at];
-            used += 1;
-            at += 1;
-        }
-        bytes[used] = b'\n';
-        used += 1;
-        row += 1;
-    }
-    bytes
-};
-
 /// The names of all rows, each followed by a newline.
-pub static NAMES: &CStr = match CStr::from_bytes_with_nul(&BYTES) {
+pub static NAMES: &CStr = match CStr::from_bytes_with_nul(key_table::names()) {
     Ok(names) => names,
     Err(_) => panic!("a name holds a NUL"),
 };
@@ -61,13 +34,13 @@ mod tests {
     #[test]
     fn every_row_is_listed_and_found_by_its_name() {
         let names = NAMES.to_str().unwrap();
-        assert_eq!(names.lines().count(), tree::rows().len());
-        for (line, row) in names.lines().zip(tree::rows()) {
-            assert_eq!(line, row.name);
+        assert_eq!(names.lines().count(), key_table::rows().len());
+        for (line, row) in names.lines().zip(key_table::rows()) {
+            assert_eq!(line, row.name());
             let line = std::ffi::CString::new(line).unwrap();
-            assert_eq!(named(&line).unwrap().name, row.name);
+            assert_eq!(named(&line).unwrap().name(), row.name());
         }
-        assert_eq!(named(c"arena.0.purge").unwrap().name, "arena.<i>.purge");
+        assert_eq!(named(c"arena.0.purge").unwrap().name(), "arena.<i>.purge");
         for wrong in [c"", c"arena", c"arena.<j>.purge", c"arena.999999.purge", c"version.more"] {
             assert_eq!(named(wrong).err(), Some(Error::NoEntry), "{wrong:?}");
         }
