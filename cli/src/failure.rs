@@ -1,6 +1,7 @@
 //! One line about what went wrong, and its exit status.
 
 use std::fmt;
+use std::io::Write;
 
 /// Why the command stops. `main` prints it as one line after `lumalloc: `.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +32,12 @@ impl fmt::Display for Failure {
 
 /// The result of every part of the command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Writes a message to standard error. If it cannot be written, the command goes on: `eprintln!`
+/// would end the process with SIGABRT.
+pub(crate) fn tell(message: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(message.to_string().as_bytes());
+}
 
 /// Returns the system's text for an error, without Rust's "(os error 2)".
 pub(crate) fn reason(error: &std::io::Error) -> String {

@@ -10,7 +10,7 @@ use lumalloc_report::mprof::{Leaks, Verbosity};
 use lumalloc_report::views::{By, Bytes, Value};
 use lumalloc_report::{Report, is_profile, mprof as tables, views};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, tell};
 use arguments::{
     ByArgument, FlameGraphArguments, HeapArguments, MprofArguments, NamesArguments, ValueArgument,
 };
@@ -165,7 +165,7 @@ impl Command<'_> {
 
     fn warn(&self, report: &Report) {
         for note in report.symbols().notes() {
-            eprintln!("lumalloc: {}: warning: {note}", self.name);
+            tell(format_args!("lumalloc: {}: warning: {note}\n", self.name));
         }
     }
 

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::arguments::RunArguments;
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, Outcome, reason, tell};
 
 /// The exit status when lumalloc itself fails, as in `env` and `timeout`.
 const OWN_FAILURE: u8 = 125;
@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     let library = library::find(arguments.library.as_deref())?;
     let path = program::find(name, std::env::var_os("PATH").as_deref())?;
     if let Some(reason) = program::escapes_preloading(&path, &library) {
-        eprintln!("lumalloc: run: warning: {}: {reason}; preloading has no effect", path.display());
+        let shown = path.display();
+        tell(format_args!("lumalloc: run: warning: {shown}: {reason}; preloading has no effect\n"));
     }
     let mut command = Command::new(&path);
     command.arg0(name).args(rest);

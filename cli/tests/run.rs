@@ -266,4 +266,9 @@ fn a_static_program_runs_with_a_warning() {
         "lumalloc: run: warning: {program}: statically linked program; preloading has no effect\n"
     );
     assert_eq!(result, (Some(5), String::new(), warning));
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut unheard = command();
+    unheard.args(["--library", &harmless_library(), "--", &program]).stderr(full);
+    let _some = SPAWNING.read().unwrap();
+    assert_eq!(unheard.status().unwrap().code(), Some(5));
 }
