@@ -2,8 +2,10 @@
 //!
 //! The library is found ([`library`]), the program is found and examined ([`program`], [`elf`]),
 //! and the environment is prepared ([`environment`]). Then this process becomes the program, so the
-//! exit status, signals and process number are those of the program.
+//! exit status, signals ([`broken_pipe`]) and process number are those of the program.
 
+#[allow(unsafe_code)] // asks what a signal does, and sets it before exec
+mod broken_pipe;
 mod elf;
 mod environment;
 mod library;
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
         let conf = std::env::var_os("LUMALLOC_CONF");
         command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));
     }
+    broken_pipe::keep(&mut command);
     let error = command.exec();
     Err(Failure::with_status(
         NOT_EXECUTABLE,

@@ -154,6 +154,23 @@ fn a_signal_is_the_programs_own() {
 }
 
 #[test]
+fn an_ignored_broken_pipe_stays_ignored() {
+    let run = env!("CARGO_BIN_EXE_lumalloc");
+    let library = harmless_library();
+    // The signal's bit in the mask of the ignored ones of the program.
+    let looks = "grep SigIgn /proc/self/status";
+    let ignores = |before: &str| {
+        let script = format!("{before} exec '{run}' run --library '{library}' -- {looks}");
+        let (status, text, errors) = outcome(Command::new("sh").args(["-c", &script]));
+        assert_eq!((status, errors.as_str()), (Some(0), ""));
+        let mask = u64::from_str_radix(text.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        mask & 1 << (13 - 1) != 0
+    };
+    assert!(ignores("trap '' PIPE;"));
+    assert!(!ignores(""));
+}
+
+#[test]
 fn the_library_is_found_beside_the_executable_and_in_lib() {
     let directory = Directory::new("installed");
     let own = fs::read(env!("CARGO_BIN_EXE_lumalloc")).unwrap();
@@ -215,6 +232,7 @@ fn programs_that_cannot_be_started() {
     let cases = [
         ("no-such-program", 127, "no-such-program: program not found".to_owned()),
         ("./no-such-program", 127, "./no-such-program: program not found".to_owned()),
+        ("", 127, "'': program not found".to_owned()),
         (&data, 126, format!("{data}: not executable")),
         ("/", 126, "/: is a directory".to_owned()),
         (&orphan, 126, format!("{orphan}: cannot be executed: no such file or directory")),

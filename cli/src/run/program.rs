@@ -26,6 +26,10 @@ pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> Outcome<PathBuf> {
             Some(failure) => Err(failure),
         };
     }
+    if name.is_empty() {
+        // Joined to a directory it would name the directory.
+        return Err(not_found(Path::new("''")));
+    }
     let mut denied = None;
     for directory in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
         let candidate = Path::new(".").join(directory).join(name);
