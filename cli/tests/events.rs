@@ -202,6 +202,30 @@ fn outputs_that_cannot_be_written_are_named() {
 }
 
 #[test]
+fn an_output_takes_the_place_of_what_was_there() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = Directory::new("place").with("x", &[recording(), end(0)].concat());
+    let at = |name: &str| directory.0.join(name);
+    let done = (Some(0), String::new(), String::new());
+    fs::write(at("secret"), "old").expect("written");
+    fs::set_permissions(at("secret"), fs::Permissions::from_mode(0o600)).expect("set");
+    assert_eq!(directory.run(&["x", "-o", "secret"]), done);
+    assert_eq!(fs::metadata(at("secret")).expect("there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(at("secret")).expect("read"), LINES);
+
+    // A link to a file that is not there yet, by way of another link.
+    symlink("second", at("first")).expect("a link");
+    symlink("made", at("second")).expect("a link");
+    assert_eq!(directory.run(&["x", "-o", "first"]), done);
+    assert!(at("first").is_symlink() && at("second").is_symlink());
+    assert_eq!(fs::read_to_string(at("made")).expect("read"), LINES);
+
+    let long = "x".repeat(255);
+    assert_eq!(directory.run(&["x", "-o", &long]), done);
+    assert_eq!(fs::read_to_string(at(&long)).expect("read"), LINES);
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let mut file = recording();
     for _ in 0..20_000 {
