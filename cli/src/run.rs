@@ -6,6 +6,8 @@
 
 #[allow(unsafe_code)] // asks what a signal does, and sets it before exec
 mod broken_pipe;
+#[allow(unsafe_code)] // reads an attribute of a file
+mod capabilities;
 mod elf;
 mod environment;
 mod library;

@@ -290,3 +290,27 @@ fn a_static_program_runs_with_a_warning() {
     let _some = SPAWNING.read().unwrap();
     assert_eq!(unheard.status().unwrap().code(), Some(5));
 }
+
+/// Only root can make such a program, and it means something only for others.
+#[test]
+fn a_program_that_gains_capabilities_runs_with_a_warning() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let directory = Directory::new("capabilities");
+    let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
+    let marks = Command::new("setcap").args(["cap_net_raw+ep", &program]).output();
+    let library = harmless_library();
+    let mut run = command();
+    run.args(["--library", &library, "--", &program]).uid(NOBODY);
+    if !marks.is_ok_and(|marks| marks.status.success()) {
+        println!("not root, or no setcap: nothing is tested");
+        return;
+    }
+    let warning = format!(
+        "lumalloc: run: warning: {program}: program with capabilities of its file; preloading has \
+         no effect\n"
+    );
+    assert_eq!(outcome(&mut run), (Some(0), String::new(), warning));
+    run.uid(0);
+    assert_eq!(outcome(&mut run), (Some(0), String::new(), String::new()));
+}

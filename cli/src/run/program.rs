@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::Elf;
-use super::{NOT_EXECUTABLE, NOT_FOUND};
+use super::{NOT_EXECUTABLE, NOT_FOUND, capabilities};
 use crate::failure::{Failure, Outcome};
 
 /// The directories that the C library searches when there is no `PATH`.
@@ -70,6 +70,10 @@ pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static
     let own = Identity::of(&Path::new("/proc/self").metadata().ok()?);
     if own.changes(&Identity::of(&metadata), metadata.mode()) {
         return Some("setuid or setgid program");
+    }
+    // For root, what a file grants is nothing new.
+    if own.user != 0 && capabilities::gains(&path) {
+        return Some("program with capabilities of its file");
     }
     let program = Elf::read(&path).ok()??;
     let library = Elf::read(library).ok()??;
