@@ -39,6 +39,12 @@ pub(crate) fn tell(message: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(message.to_string().as_bytes());
 }
 
+/// Returns a text without characters that control a terminal. Names and messages of other processes
+/// and of files may have some.
+pub(crate) fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// Returns the system's text for an error, without Rust's "(os error 2)".
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -57,6 +63,11 @@ mod tests {
         let denied = std::io::Error::from_raw_os_error(13);
         assert_eq!(reason(&denied), "permission denied");
         assert_eq!(reason(&std::io::Error::other("Own words")), "Own words");
+    }
+
+    #[test]
+    fn a_terminal_is_not_controlled() {
+        assert_eq!(printable("a\x1b[31mb\n\u{9b}ä"), "a\u{fffd}[31mb\u{fffd}\u{fffd}ä");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use failure::tell;
+use failure::{printable, tell};
 use profile::arguments::with_two_dashes;
 
 /// Serves all allocations of this executable: by lumalloc, or by the system's allocator for half of
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(format_args!("lumalloc: {failure}\n"));
+            tell(format_args!("lumalloc: {}\n", printable(&failure.message)));
             ExitCode::from(failure.status)
         }
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, Outcome, printable, reason};
 use crate::profile::output::{self, Stop};
 use arguments::{MethodArgument, ReplayArguments};
 use line::parse;
@@ -191,7 +191,7 @@ fn write(report: &Report, top: usize, out: &mut dyn Write) -> std::io::Result<()
     }
     writeln!(out, "live at end      {} blocks, {} bytes", report.live_blocks, report.live_bytes)?;
     for place in report.live.iter().take(top) {
-        let name = place.place.as_deref().unwrap_or("?");
+        let name = printable(place.place.as_deref().unwrap_or("?"));
         writeln!(out, "  {:>12} bytes {:>10} blocks  {name}", place.bytes, place.blocks)?;
     }
     if report.live.len() > top {

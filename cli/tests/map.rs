@@ -178,6 +178,9 @@ fn what_fails_is_said_in_a_line() {
     let nonsense = file("nonsense.json");
     std::fs::write(&nonsense, "{}").unwrap();
     let nonsense = nonsense.to_str().unwrap();
+    let control = file("control.json");
+    std::fs::write(&control, "{\"page\":4096,\"runs\":[{\"base\":\"\\u001b[2J\"").unwrap();
+    let control = control.to_str().unwrap();
     for (words, expected) in [
         (vec![&*address, "--at", "0x10"], "0x10 does not lie in the heap".to_owned()),
         (
@@ -194,6 +197,13 @@ fn what_fails_is_said_in_a_line() {
             format!(
                 "{nonsense} is not what `lumalloc map --json` writes: \
                  missing field `page` at line 1 column 2"
+            ),
+        ),
+        (
+            vec![control],
+            format!(
+                "{control} is not what `lumalloc map --json` writes: '\u{fffd}[2J' is not an \
+                 address like 0x7f0000001000 at line 1 column 40"
             ),
         ),
     ] {

@@ -170,6 +170,14 @@ fn the_blocks_of_malloc_are_freed_after_each_round() {
 }
 
 #[test]
+fn places_do_not_control_the_terminal() {
+    let trace = Trace::new("control", "0:10:100:0:7000:b:file=a\x1b[2J.c,line=7:\n");
+    let lines = trace.lines(&[]);
+    let place = "           100 bytes          1 blocks  a\u{fffd}[2J.c:7";
+    assert_eq!(lines.last().map(String::as_str), Some(place));
+}
+
+#[test]
 fn a_line_without_an_end_is_no_line_of_a_trace() {
     let trace = Trace::new("endless", &"0".repeat(1 << 17));
     let expected = format!("lumalloc: replay: {}:1: not a line of a trace\n", trace.0.display());
