@@ -4,6 +4,7 @@
 pub(crate) mod arguments;
 pub(crate) mod output;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use lumalloc_report::mprof::{Leaks, Verbosity};
@@ -22,7 +23,7 @@ const MPROF_DATA: &str = "mprof.data";
 pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
     let (program, data) = match (&arguments.program, &arguments.data) {
         // One argument is the program, unless it is a profile.
-        (Some(only), None) if is_profile(only) => (None, only.clone()),
+        (Some(only), None) if is_pipe(only) || is_profile(only) => (None, only.clone()),
         (program, data) => (program.clone(), data.clone().unwrap_or_else(|| MPROF_DATA.into())),
     };
     let command = Command { name: "mprof", output: None };
@@ -40,6 +41,11 @@ pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
     let options = tables::Options { verbosity, leaks };
     let written = output::stream(None, |out| Ok(tables::tables(&report, &options, out)?));
     written.map_err(|what| command.failure(what))
+}
+
+/// Whether a path is that of a pipe. No program is one, and what is read to look at it is gone.
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// Shows a profile, or what changed since another one.

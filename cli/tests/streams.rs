@@ -1,5 +1,5 @@
 //! Standard error that cannot be written to: the command goes on, with the exit status that it has
-//! otherwise.
+//! otherwise. Pipes in place of files.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -41,4 +41,16 @@ fn warnings_stop_nothing() {
     let heap = file("names.heap", heap.as_bytes());
     let (status, text) = unheard(&["heap", "--by", "site", &heap]);
     assert_eq!((status, text.contains("program+0xf")), (Some(0), true), "{text}");
+}
+
+#[test]
+fn mprof_reads_a_pipe() {
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+    let heap = file("piped.heap", heap.as_bytes());
+    let command = env!("CARGO_BIN_EXE_lumalloc");
+    let script = format!("cat '{heap}' | '{command}' mprof /dev/stdin");
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(text(&output.stdout).contains("Total bytes not freed: 8\n"), "{output:?}");
 }
