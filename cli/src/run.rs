@@ -4,6 +4,8 @@
 //! and the environment is prepared ([`environment`]). Then this process becomes the program, so the
 //! exit status, signals ([`broken_pipe`]) and process number are those of the program.
 
+#[allow(unsafe_code)] // asks the kernel for a permission
+mod access;
 #[allow(unsafe_code)] // asks what a signal does, and sets it before exec
 mod broken_pipe;
 #[allow(unsafe_code)] // reads an attribute of a file

@@ -291,6 +291,30 @@ fn a_static_program_runs_with_a_warning() {
     assert_eq!(unheard.status().unwrap().code(), Some(5));
 }
 
+/// A shell goes on to the next directory of PATH. Root may execute what anybody may.
+#[test]
+fn what_others_alone_may_execute_is_not_the_program() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let directory = Directory::new("access");
+    let private = directory.file("true", b"#!/bin/sh\nexit 9\n", 0o700);
+    let library = harmless_library();
+    let run = |program: &str| {
+        let mut run = command();
+        run.args(["--library", &library, "--", program]).uid(NOBODY);
+        run.env("PATH", format!("{}:/bin", directory.0.display()));
+        run
+    };
+    if run("true").status().is_err() {
+        println!("not root: nothing is tested");
+        return;
+    }
+    assert_eq!(outcome(&mut run("true")), (Some(0), String::new(), String::new()));
+    let denied = format!("lumalloc: run: {private}: permission denied\n");
+    assert_eq!(refusal(&mut run(&private)), (Some(126), denied));
+    assert_eq!(outcome(run("true").uid(0)).0, Some(9));
+}
+
 /// Only root can make such a program, and it means something only for others.
 #[test]
 fn a_program_that_gains_capabilities_runs_with_a_warning() {

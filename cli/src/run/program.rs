@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::Elf;
-use super::{NOT_EXECUTABLE, NOT_FOUND, capabilities};
+use super::{NOT_EXECUTABLE, NOT_FOUND, access, capabilities};
 use crate::failure::{Failure, Outcome};
 
 /// The directories that the C library searches when there is no `PATH`.
@@ -51,6 +51,7 @@ fn refusal(path: &Path) -> Option<Failure> {
         Ok(metadata) if !metadata.is_file() || metadata.mode() & 0o111 == 0 => {
             Some(denied("not executable"))
         }
+        Ok(_) if !access::may_execute(path) => Some(denied("permission denied")),
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             Some(denied("permission denied"))
