@@ -3,6 +3,8 @@
 
 pub(crate) mod arguments;
 pub(crate) mod output;
+#[allow(unsafe_code)] // gives a file its name
+mod unfinished;
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};

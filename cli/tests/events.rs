@@ -201,6 +201,27 @@ fn outputs_that_cannot_be_written_are_named() {
     assert_eq!(directory.run(&["x.events", "-o", "./x.events"]), (Some(1), String::new(), errors));
 }
 
+/// The signal of a limit stands for Ctrl-C at an exact moment.
+#[test]
+fn nothing_is_left_of_an_output_that_a_signal_ends() {
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    let events = chunk(b'E', &[7, 100, 2, 0, 0x40, 24, 1, 5 << 2 | 1, 0, 1, 0]).repeat(1000);
+    let directory = Directory::new("signal").with("x", &[recording(), events, end(0)].concat());
+    let mut unnamed = fs::File::options();
+    if unnamed.write(true).custom_flags(libc::O_TMPFILE).open(&directory.0).is_err() {
+        println!("the file system has no files without names: nothing is tested");
+        return;
+    }
+    let script = "ulimit -c 0; ulimit -f 8; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "events", "x", "-o", "out"]);
+    let output = command.current_dir(&directory.0).output().expect("started");
+    assert_eq!(output.status.signal(), Some(25), "{output:?}");
+    let names = fs::read_dir(&directory.0).expect("a directory").flatten();
+    assert_eq!(names.map(|name| name.file_name()).collect::<Vec<_>>(), ["x"]);
+}
+
 #[test]
 fn an_output_takes_the_place_of_what_was_there() {
     use std::os::unix::fs::{PermissionsExt, symlink};

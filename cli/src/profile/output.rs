@@ -1,11 +1,12 @@
 //! Where a report is written: to standard output, or to a file that has its name only once it is
 //! whole.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use super::unfinished::Unfinished;
 use crate::failure::reason;
 
 /// As many symbolic links as Linux follows.
@@ -63,18 +64,13 @@ fn to_file(path: &Path, make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -
         return Err(Stop::Output(ErrorKind::IsADirectory.into()));
     }
     let path = behind_links(path);
-    let partial = partial(&path);
-    let file = create(&partial)?;
+    let unfinished = Unfinished::beside(&path)?;
     if let Ok(present) = present {
         // Nothing is written yet that somebody else could read.
-        let _ = alike(&file, &present);
+        let _ = alike(unfinished.file(), &present);
     }
-    let written = make_into(file, make);
-    let moved = written.and_then(|()| Ok(std::fs::rename(&partial, &path)?));
-    if moved.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    moved
+    make_into(unfinished.file(), make)?;
+    Ok(unfinished.finish(&path)?)
 }
 
 fn make_into(
@@ -117,16 +113,4 @@ fn behind_links(path: &Path) -> PathBuf {
 fn alike(file: &File, present: &Metadata) -> std::io::Result<()> {
     file.set_permissions(Permissions::from_mode(present.mode() & 0o777))?;
     fchown(file, Some(present.uid()), Some(present.gid()))
-}
-
-fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
-}
-
-/// A name of its own in the same directory. The name may be as long as names can be, so only its
-/// begin is taken.
-fn partial(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.chars().take(50).collect();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
