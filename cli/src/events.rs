@@ -10,7 +10,7 @@ use lumalloc_report::events::{
     lifetimes, lifetimes_json, lines, pins, pins_json,
 };
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, tell};
 use crate::profile::output;
 use arguments::{ByArgument, EventsArguments};
 
@@ -29,7 +29,7 @@ pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
     let search = arguments.names.search(arguments.program.as_deref());
     let mut names = Names::new(&recording, &search).map_err(failure)?;
     for note in recording.notes().iter().chain(names.notes()) {
-        eprintln!("lumalloc: events: warning: {note}");
+        tell(format_args!("lumalloc: events: warning: {note}\n"));
     }
     let written = output::stream(output, |out| {
         write(arguments, &mut names, out).map_err(|stop| match stop {

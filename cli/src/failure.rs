@@ -1,6 +1,7 @@
 //! One line about what went wrong, and its exit status.
 
 use std::fmt;
+use std::io::Write;
 
 /// Why the command stops. `main` prints it as one line after `lumalloc: `.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +33,18 @@ impl fmt::Display for Failure {
 /// The result of every part of the command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
+/// Writes a message to standard error. If it cannot be written, the command goes on: `eprintln!`
+/// would end the process with SIGABRT.
+pub(crate) fn tell(message: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(message.to_string().as_bytes());
+}
+
+/// Returns a text without characters that control a terminal. Names and messages of other processes
+/// and of files may have some.
+pub(crate) fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// Returns the system's text for an error, without Rust's "(os error 2)".
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -50,6 +63,11 @@ mod tests {
         let denied = std::io::Error::from_raw_os_error(13);
         assert_eq!(reason(&denied), "permission denied");
         assert_eq!(reason(&std::io::Error::other("Own words")), "Own words");
+    }
+
+    #[test]
+    fn a_terminal_is_not_controlled() {
+        assert_eq!(printable("a\x1b[31mb\n\u{9b}ä"), "a\u{fffd}[31mb\u{fffd}\u{fffd}ä");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 //! dashboards have something to show.
 
 use std::convert::Infallible;
-use std::fmt;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use crate::arguments::ForeverArguments;
@@ -11,7 +9,7 @@ use crate::demo::helper::Helper;
 use crate::demo::interrupted;
 use crate::demo::round::start_load;
 use crate::demo::sample::Side;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, tell};
 use crate::load::event::Event;
 use crate::service::Listening;
 
@@ -57,11 +55,6 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
             Err(failure) => return Err(failure),
         } {}
     }
-}
-
-/// Writes to standard error. Serving goes on if nobody reads it any more.
-fn tell(text: fmt::Arguments<'_>) {
-    let _ = io::stderr().write_fmt(text);
 }
 
 fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {

@@ -28,6 +28,10 @@ use traffic::{Plan, Tally, Worker};
 /// How often a progress line is sent.
 const TICK: Duration = Duration::from_millis(100);
 
+/// So many connections are opened at a time. The system resets those that do not fit into the queue
+/// of a listener, which has 1024 places or less.
+const AT_A_TIME: u32 = 100;
+
 /// Fills the service, warms it up, measures it, and reports.
 pub(crate) fn generate(arguments: &LoadArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,18 +48,8 @@ pub(crate) fn generate(arguments: &LoadArguments) -> Outcome {
 
 async fn drive(arguments: &LoadArguments) -> Outcome {
     let plan = Arc::new(Plan::new(arguments.seed, arguments.connections));
-    let mut filling = JoinSet::new();
-    for number in 0..arguments.connections {
-        let (plan, port) = (Arc::clone(&plan), arguments.port);
-        filling.spawn(async move {
-            let mut worker = Worker::connect(plan, number, port).await?;
-            worker.fill().await?;
-            Ok(worker)
-        });
-    }
     let mut workers = Vec::new();
-    report_while(&plan, Phase::Fill, collect(&mut filling, &mut workers)).await?;
-
+    report_while(&plan, Phase::Fill, fill(&plan, arguments, &mut workers)).await?;
     let mut running = JoinSet::new();
     for worker in workers {
         running.spawn(worker.run());
@@ -72,6 +66,26 @@ async fn drive(arguments: &LoadArguments) -> Outcome {
     say(&Event::Result(summary(&tallies, seconds)))?;
     // The connections stay open until the demonstration has read the service's statistics.
     end_of_input().await
+}
+
+/// Opens all connections, and fills the service over them.
+async fn fill(plan: &Arc<Plan>, arguments: &LoadArguments, workers: &mut Vec<Worker>) -> Outcome {
+    let mut connected = Vec::new();
+    for first in (0..arguments.connections).step_by(AT_A_TIME as usize) {
+        let mut connecting = JoinSet::new();
+        for number in first..arguments.connections.min(first + AT_A_TIME) {
+            connecting.spawn(Worker::connect(Arc::clone(plan), number, arguments.port));
+        }
+        collect(&mut connecting, &mut connected).await?;
+    }
+    let mut filling = JoinSet::new();
+    for mut worker in connected {
+        filling.spawn(async move {
+            worker.fill().await?;
+            Ok(worker)
+        });
+    }
+    collect(&mut filling, workers).await
 }
 
 /// Returns the measured time, and the time before it, which is a quarter, at most a second.

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use failure::{printable, tell};
 use profile::arguments::with_two_dashes;
 
 /// Serves all allocations of this executable: by lumalloc, or by the system's allocator for half of
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("lumalloc: {failure}");
+            tell(format_args!("lumalloc: {}\n", printable(&failure.message)));
             ExitCode::from(failure.status)
         }
     }

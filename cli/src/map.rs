@@ -6,6 +6,7 @@ mod difference;
 pub(crate) mod heap;
 mod picture;
 mod place;
+mod process;
 mod source;
 
 use std::fs;
@@ -15,7 +16,7 @@ use std::path::Path;
 use cells::Scale;
 use heap::{Address, Heap};
 use place::Place;
-use source::{Exporter, Source};
+use source::{Exporter, Question, Source};
 
 use crate::arguments::MapArguments;
 use crate::failure::{Failure, Outcome, reason};
@@ -34,9 +35,10 @@ pub(crate) fn show(arguments: &MapArguments) -> Outcome {
         None => Source::of(arguments.source.as_deref()),
     };
     let token = arguments.token_file.as_deref().map(token).transpose()?;
+    let question = Question { token: token.as_deref(), process: arguments.pid };
     let text = match arguments.at {
-        Some(address) => at(&source, token.as_deref(), address)?,
-        None => whole(&source, token.as_deref(), arguments)?,
+        Some(address) => at(&source, question, address)?,
+        None => whole(&source, question, arguments)?,
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -46,10 +48,10 @@ pub(crate) fn show(arguments: &MapArguments) -> Outcome {
     }
 }
 
-fn whole(source: &Source, token: Option<&str>, arguments: &MapArguments) -> Outcome<String> {
+fn whole(source: &Source, question: Question<'_>, arguments: &MapArguments) -> Outcome<String> {
     let old = arguments.diff.as_deref().map(|path| from_file(path, arguments.arena)).transpose()?;
     let heap = match source {
-        Source::Exporter(exporter) => from_exporter(exporter, token, arguments.arena)?,
+        Source::Exporter(exporter) => from_exporter(exporter, question, arguments.arena)?,
         Source::File(path) => from_file(path, arguments.arena)?,
     };
     if arguments.json {
@@ -103,12 +105,12 @@ fn from_file(path: &Path, arena: Option<u32>) -> Outcome<Heap> {
 }
 
 /// Fetches a map part by part.
-fn from_exporter(exporter: &Exporter, token: Option<&str>, arena: Option<u32>) -> Outcome<Heap> {
+fn from_exporter(exporter: &Exporter, question: Question<'_>, arena: Option<u32>) -> Outcome<Heap> {
     let arena = arena.map(|arena| format!("&arena={arena}")).unwrap_or_default();
     let mut whole = Heap { page: 4096, runs: Vec::new(), next: Some(Address(0)) };
     while let Some(from) = whole.next {
         let path = format!("/map?most={AT_A_TIME}&from={}{arena}", String::from(from));
-        let part = Heap::parse(&exporter.get(&path, token)?).map_err(no_map)?;
+        let part = Heap::parse(&exporter.get(&path, question)?).map_err(no_map)?;
         // The next part begins behind this one, or the exporter would be asked for ever.
         if part.next.is_some_and(|next| next <= from) {
             return Err(no_map("the next part begins before this one".to_owned()));
@@ -124,10 +126,10 @@ fn no_map(reason: String) -> Failure {
     Failure::new(format!("the exporter's answer is not a map: {reason}"))
 }
 
-fn at(source: &Source, token: Option<&str>, address: Address) -> Outcome<String> {
+fn at(source: &Source, question: Question<'_>, address: Address) -> Outcome<String> {
     let place = match source {
         Source::Exporter(exporter) => {
-            let answer = exporter.get(&format!("/map?at={}", String::from(address)), token)?;
+            let answer = exporter.get(&format!("/map?at={}", String::from(address)), question)?;
             Place::parse(&answer).map_err(no_map)?
         }
         Source::File(path) => Place::in_file(from_file(path, None)?.at(address)),

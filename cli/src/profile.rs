@@ -3,14 +3,17 @@
 
 pub(crate) mod arguments;
 pub(crate) mod output;
+#[allow(unsafe_code)] // gives a file its name
+mod unfinished;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use lumalloc_report::mprof::{Leaks, Verbosity};
 use lumalloc_report::views::{By, Bytes, Value};
 use lumalloc_report::{Report, is_profile, mprof as tables, views};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, tell};
 use arguments::{
     ByArgument, FlameGraphArguments, HeapArguments, MprofArguments, NamesArguments, ValueArgument,
 };
@@ -22,7 +25,7 @@ const MPROF_DATA: &str = "mprof.data";
 pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
     let (program, data) = match (&arguments.program, &arguments.data) {
         // One argument is the program, unless it is a profile.
-        (Some(only), None) if is_profile(only) => (None, only.clone()),
+        (Some(only), None) if is_pipe(only) || is_profile(only) => (None, only.clone()),
         (program, data) => (program.clone(), data.clone().unwrap_or_else(|| MPROF_DATA.into())),
     };
     let command = Command { name: "mprof", output: None };
@@ -40,6 +43,11 @@ pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
     let options = tables::Options { verbosity, leaks };
     let written = output::stream(None, |out| Ok(tables::tables(&report, &options, out)?));
     written.map_err(|what| command.failure(what))
+}
+
+/// Whether a path is that of a pipe. No program is one, and what is read to look at it is gone.
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// Shows a profile, or what changed since another one.
@@ -165,7 +173,7 @@ impl Command<'_> {
 
     fn warn(&self, report: &Report) {
         for note in report.symbols().notes() {
-            eprintln!("lumalloc: {}: warning: {note}", self.name);
+            tell(format_args!("lumalloc: {}: warning: {note}\n", self.name));
         }
     }
 

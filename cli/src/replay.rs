@@ -2,6 +2,7 @@
 //! vmalloc(3), which calls such a program mtreplay(1).
 
 pub(crate) mod arguments;
+mod blocks;
 mod line;
 mod plan;
 mod round;
@@ -10,17 +11,20 @@ mod target;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, Outcome, printable, reason};
 use crate::profile::output::{self, Stop};
 use arguments::{MethodArgument, ReplayArguments};
 use line::parse;
 use plan::{Plan, Planner, Recorded};
+
+/// The longest line of a trace, in bytes. A file of another kind may have one without an end.
+const LONGEST: u64 = 1 << 16;
 
 /// What a replay showed.
 #[derive(Debug, Serialize)]
@@ -87,9 +91,13 @@ fn read(path: &Path, only: Option<MethodArgument>) -> Result<Plan, String> {
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();
-        file.read_until(b'\n', &mut bytes).map_err(broken)?;
-        let Some(text) = bytes.strip_suffix(b"\n") else { break };
-        let text = String::from_utf8_lossy(text);
+        file.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).map_err(broken)?;
+        let text = match bytes.strip_suffix(b"\n") {
+            Some(text) => String::from_utf8_lossy(text),
+            // No line of a trace is that long, and an empty text is none either.
+            None if bytes.len() as u64 == LONGEST => "".into(),
+            None => break,
+        };
         let Some(record) = parse(&text) else {
             return Err(format!("{}:{number}: not a line of a trace", path.display()));
         };
@@ -183,7 +191,7 @@ fn write(report: &Report, top: usize, out: &mut dyn Write) -> std::io::Result<()
     }
     writeln!(out, "live at end      {} blocks, {} bytes", report.live_blocks, report.live_bytes)?;
     for place in report.live.iter().take(top) {
-        let name = place.place.as_deref().unwrap_or("?");
+        let name = printable(place.place.as_deref().unwrap_or("?"));
         writeln!(out, "  {:>12} bytes {:>10} blocks  {name}", place.bytes, place.blocks)?;
     }
     if report.live.len() > top {

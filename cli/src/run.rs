@@ -2,8 +2,14 @@
 //!
 //! The library is found ([`library`]), the program is found and examined ([`program`], [`elf`]),
 //! and the environment is prepared ([`environment`]). Then this process becomes the program, so the
-//! exit status, signals and process number are those of the program.
+//! exit status, signals ([`broken_pipe`]) and process number are those of the program.
 
+#[allow(unsafe_code)] // asks the kernel for a permission
+mod access;
+#[allow(unsafe_code)] // asks what a signal does, and sets it before exec
+mod broken_pipe;
+#[allow(unsafe_code)] // reads an attribute of a file
+mod capabilities;
 mod elf;
 mod environment;
 mod library;
@@ -13,7 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::arguments::RunArguments;
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, Outcome, reason, tell};
 
 /// The exit status when lumalloc itself fails, as in `env` and `timeout`.
 const OWN_FAILURE: u8 = 125;
@@ -28,7 +34,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     let library = library::find(arguments.library.as_deref())?;
     let path = program::find(name, std::env::var_os("PATH").as_deref())?;
     if let Some(reason) = program::escapes_preloading(&path, &library) {
-        eprintln!("lumalloc: run: warning: {}: {reason}; preloading has no effect", path.display());
+        let shown = path.display();
+        tell(format_args!("lumalloc: run: warning: {shown}: {reason}; preloading has no effect\n"));
     }
     let mut command = Command::new(&path);
     command.arg0(name).args(rest);
@@ -49,6 +56,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
         let conf = std::env::var_os("LUMALLOC_CONF");
         command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));
     }
+    broken_pipe::keep(&mut command);
     let error = command.exec();
     Err(Failure::with_status(
         NOT_EXECUTABLE,

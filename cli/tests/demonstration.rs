@@ -78,6 +78,22 @@ fn last_line(child: Child) -> (Option<i32>, String) {
     (status.code(), text(&stderr).lines().last().unwrap_or_default().to_owned())
 }
 
+/// A listener's queue is shorter than that.
+#[test]
+fn as_many_connections_as_the_help_says_are_opened() {
+    let script = "ulimit -n 4200 2>&- || exit 99; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "--connections", "4096"]);
+    command.args(["--rounds", "1", "--seconds", "1", "--idle", "0", "--memory", "31"]);
+    let output = command.args(["--exporter", "127.0.0.1:0"]).output().unwrap();
+    if output.status.code() == Some(99) {
+        println!("no process may have so many descriptors here: nothing is tested");
+        return;
+    }
+    let errors = text(&output.stderr);
+    assert!(output.status.success() && errors.contains("[2/2] system "), "{errors}");
+}
+
 #[test]
 fn the_table_has_every_row_with_numbers() {
     let output = demonstration(9, &["--seconds", "1"]).output().unwrap();

@@ -201,6 +201,51 @@ fn outputs_that_cannot_be_written_are_named() {
     assert_eq!(directory.run(&["x.events", "-o", "./x.events"]), (Some(1), String::new(), errors));
 }
 
+/// The signal of a limit stands for Ctrl-C at an exact moment.
+#[test]
+fn nothing_is_left_of_an_output_that_a_signal_ends() {
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    let events = chunk(b'E', &[7, 100, 2, 0, 0x40, 24, 1, 5 << 2 | 1, 0, 1, 0]).repeat(1000);
+    let directory = Directory::new("signal").with("x", &[recording(), events, end(0)].concat());
+    let mut unnamed = fs::File::options();
+    if unnamed.write(true).custom_flags(libc::O_TMPFILE).open(&directory.0).is_err() {
+        println!("the file system has no files without names: nothing is tested");
+        return;
+    }
+    let script = "ulimit -c 0; ulimit -f 8; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "events", "x", "-o", "out"]);
+    let output = command.current_dir(&directory.0).output().expect("started");
+    assert_eq!(output.status.signal(), Some(25), "{output:?}");
+    let names = fs::read_dir(&directory.0).expect("a directory").flatten();
+    assert_eq!(names.map(|name| name.file_name()).collect::<Vec<_>>(), ["x"]);
+}
+
+#[test]
+fn an_output_takes_the_place_of_what_was_there() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = Directory::new("place").with("x", &[recording(), end(0)].concat());
+    let at = |name: &str| directory.0.join(name);
+    let done = (Some(0), String::new(), String::new());
+    fs::write(at("secret"), "old").expect("written");
+    fs::set_permissions(at("secret"), fs::Permissions::from_mode(0o600)).expect("set");
+    assert_eq!(directory.run(&["x", "-o", "secret"]), done);
+    assert_eq!(fs::metadata(at("secret")).expect("there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(at("secret")).expect("read"), LINES);
+
+    // A link to a file that is not there yet, by way of another link.
+    symlink("second", at("first")).expect("a link");
+    symlink("made", at("second")).expect("a link");
+    assert_eq!(directory.run(&["x", "-o", "first"]), done);
+    assert!(at("first").is_symlink() && at("second").is_symlink());
+    assert_eq!(fs::read_to_string(at("made")).expect("read"), LINES);
+
+    let long = "x".repeat(255);
+    assert_eq!(directory.run(&["x", "-o", &long]), done);
+    assert_eq!(fs::read_to_string(at(&long)).expect("read"), LINES);
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let mut file = recording();

@@ -84,21 +84,62 @@ fn a_block_that_came_and_one_that_went_are_told() {
     assert!(live.contains(" +  in use now, and was not\n"), "{live}");
 }
 
+/// The process of the next test: serves at a socket that has its number in its name.
+#[test]
+fn serves_for_another_test() {
+    let wish = std::env::var("LUMALLOC_EXPORTER").unwrap_or_default();
+    if !wish.starts_with("unix:map-%p.sock") {
+        return;
+    }
+    let path = format!("map-{}.sock", std::process::id());
+    let _exporter = Exporter::builder().listen_unix(&path).start().unwrap();
+    std::io::stdout().write_all(b"x").unwrap();
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
 #[test]
 fn a_process_names_its_exporter_in_its_environment() {
+    let mut other = Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "serves_for_another_test", "--nocapture", "-q"]);
+    other.env("LUMALLOC_EXPORTER", "unix:map-%p.sock,program:x").current_dir(file(""));
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut text = String::new();
+    let from = other.stdout.as_mut().unwrap();
+    while !text.ends_with('x') {
+        let mut byte = [0];
+        from.read_exact(&mut byte).unwrap();
+        text.push(char::from(byte[0]));
+    }
+    let (status, text, complaint) = map(&["--pid", &other.id().to_string()]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let _ = std::fs::remove_file(file(&format!("map-{}.sock", other.id())));
+    assert_eq!((status, complaint.as_str()), (Some(0), ""));
+    assert!(text.contains(" slab "), "{text}");
+}
+
+/// A child has the environment of its parent, but not its exporter.
+#[test]
+fn the_heap_of_another_process_is_not_shown() {
     let (_exporter, address) = exporter();
     let mut other = Command::new("cat");
     other.env("LUMALLOC_EXPORTER", format!("{address},program:x"));
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    other.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     // A process has its environment only when its program has begun.
-    let (into, from) = (other.stdin.as_mut().unwrap(), other.stdout.as_mut().unwrap());
-    into.write_all(b"x").unwrap();
-    from.read_exact(&mut [0]).unwrap();
-    let (status, text, complaint) = map(&["--pid", &other.id().to_string()]);
+    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let (theirs, ours) = (other.id(), std::process::id());
+    for more in [&[][..], &["--at", "0x10"]] {
+        let answer = map(&[&["--pid", &theirs.to_string()][..], more].concat());
+        let expected = format!(
+            "lumalloc: process {theirs} does not serve its heap: {address} is the exporter of \
+             process {ours}\n"
+        );
+        assert_eq!(answer, (Some(1), String::new(), expected));
+    }
     other.kill().unwrap();
     other.wait().unwrap();
-    assert_eq!((status, complaint.as_str()), (Some(0), ""));
-    assert!(text.contains(" slab "), "{text}");
 }
 
 #[test]
@@ -137,6 +178,9 @@ fn what_fails_is_said_in_a_line() {
     let nonsense = file("nonsense.json");
     std::fs::write(&nonsense, "{}").unwrap();
     let nonsense = nonsense.to_str().unwrap();
+    let control = file("control.json");
+    std::fs::write(&control, "{\"page\":4096,\"runs\":[{\"base\":\"\\u001b[2J\"").unwrap();
+    let control = control.to_str().unwrap();
     for (words, expected) in [
         (vec![&*address, "--at", "0x10"], "0x10 does not lie in the heap".to_owned()),
         (
@@ -153,6 +197,13 @@ fn what_fails_is_said_in_a_line() {
             format!(
                 "{nonsense} is not what `lumalloc map --json` writes: \
                  missing field `page` at line 1 column 2"
+            ),
+        ),
+        (
+            vec![control],
+            format!(
+                "{control} is not what `lumalloc map --json` writes: '\u{fffd}[2J' is not an \
+                 address like 0x7f0000001000 at line 1 column 40"
             ),
         ),
     ] {

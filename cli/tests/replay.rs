@@ -120,3 +120,66 @@ fn broken_traces_and_wrong_arguments_are_refused() {
     assert_eq!(status, Some(2));
     assert!(errors.contains("invalid value 'worst' for '--method <METHOD>'"), "{errors}");
 }
+
+/// A process may have no more than some 65000 mappings at a time.
+#[test]
+fn regions_that_came_one_after_another_are_not_open_at_once() {
+    let lines = |number: u32| format!("0:10:8:0:{:x}:b:\n", 0x7000 + number);
+    let text: String = (0..70_000).map(lines).collect();
+    let seen = Trace::new("many", &text).lines(&["--rounds", "1"]);
+    assert_eq!(seen[0], "regions          70000");
+    assert_eq!(
+        seen[1],
+        "calls            70000: 70000 allocations, 0 resizes, 0 frees, 0 compactions"
+    );
+    assert_eq!(seen[3], "peak extent      131072 bytes, 16384.00 of it");
+}
+
+/// Each clearing must look at the blocks of its own region, and each call at its own region.
+#[test]
+fn large_traces_take_no_quadratic_time() {
+    let begin = std::time::Instant::now();
+    let live = (0..200_000).map(|n| format!("0:{:x}:16:0:7:b:\n", 0x10_0000 + 32 * n));
+    let cleared = (0..20_000).map(|_| "0:10:16:0:9:b:\n".to_owned());
+    let cleared = Trace::new("cleared", &live.chain(cleared).collect::<String>());
+    cleared.lines(&["--rounds", "1"]);
+    let regions = (0..20_000).map(|n| format!("0:{:x}:16:0:{n:x}:b:\n", 0x10_0000 + 32 * n));
+    let freed = (0..20_000).map(|n| format!("{:x}:0:16:0:{n:x}:b:\n", 0x10_0000 + 32 * n));
+    let regions = Trace::new("regions", &regions.chain(freed).collect::<String>());
+    regions.lines(&["--rounds", "1"]);
+    assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_block_of_malloc_that_shrinks_to_nothing_is_freed_once() {
+    let trace = Trace::new("nothing", "0:10:8:0:7:b:\n10:20:0:0:7:b:\n20:0:0:0:7:b:\n");
+    let lines = trace.lines(&["--method", "malloc"]);
+    assert_eq!(lines[1], "calls            3: 1 allocations, 1 resizes, 1 frees, 0 compactions");
+    assert_eq!(lines[2], "peak in use      8 bytes");
+}
+
+#[test]
+fn the_blocks_of_malloc_are_freed_after_each_round() {
+    let trace = Trace::new("live", &format!("0:10:{}:0:7:b:\n", 1 << 30));
+    let script = "ulimit -v 4194304; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "replay"]);
+    let output = command.args(["-m", "malloc", "--rounds", "9"]).arg(&trace.0).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && !text.contains("got no memory"), "{text}");
+}
+
+#[test]
+fn places_do_not_control_the_terminal() {
+    let trace = Trace::new("control", "0:10:100:0:7000:b:file=a\x1b[2J.c,line=7:\n");
+    let lines = trace.lines(&[]);
+    let place = "           100 bytes          1 blocks  a\u{fffd}[2J.c:7";
+    assert_eq!(lines.last().map(String::as_str), Some(place));
+}
+
+#[test]
+fn a_line_without_an_end_is_no_line_of_a_trace() {
+    let trace = Trace::new("endless", &"0".repeat(1 << 17));
+    let expected = format!("lumalloc: replay: {}:1: not a line of a trace\n", trace.0.display());
+    assert_eq!(trace.run(&[]), (Some(1), String::new(), expected));
+}

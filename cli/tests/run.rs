@@ -154,6 +154,23 @@ fn a_signal_is_the_programs_own() {
 }
 
 #[test]
+fn an_ignored_broken_pipe_stays_ignored() {
+    let run = env!("CARGO_BIN_EXE_lumalloc");
+    let library = harmless_library();
+    // The signal's bit in the mask of the ignored ones of the program.
+    let looks = "grep SigIgn /proc/self/status";
+    let ignores = |before: &str| {
+        let script = format!("{before} exec '{run}' run --library '{library}' -- {looks}");
+        let (status, text, errors) = outcome(Command::new("sh").args(["-c", &script]));
+        assert_eq!((status, errors.as_str()), (Some(0), ""));
+        let mask = u64::from_str_radix(text.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        mask & 1 << (13 - 1) != 0
+    };
+    assert!(ignores("trap '' PIPE;"));
+    assert!(!ignores(""));
+}
+
+#[test]
 fn the_library_is_found_beside_the_executable_and_in_lib() {
     let directory = Directory::new("installed");
     let own = fs::read(env!("CARGO_BIN_EXE_lumalloc")).unwrap();
@@ -215,6 +232,7 @@ fn programs_that_cannot_be_started() {
     let cases = [
         ("no-such-program", 127, "no-such-program: program not found".to_owned()),
         ("./no-such-program", 127, "./no-such-program: program not found".to_owned()),
+        ("", 127, "'': program not found".to_owned()),
         (&data, 126, format!("{data}: not executable")),
         ("/", 126, "/: is a directory".to_owned()),
         (&orphan, 126, format!("{orphan}: cannot be executed: no such file or directory")),
@@ -266,4 +284,57 @@ fn a_static_program_runs_with_a_warning() {
         "lumalloc: run: warning: {program}: statically linked program; preloading has no effect\n"
     );
     assert_eq!(result, (Some(5), String::new(), warning));
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut unheard = command();
+    unheard.args(["--library", &harmless_library(), "--", &program]).stderr(full);
+    let _some = SPAWNING.read().unwrap();
+    assert_eq!(unheard.status().unwrap().code(), Some(5));
+}
+
+/// A shell goes on to the next directory of PATH. Root may execute what anybody may.
+#[test]
+fn what_others_alone_may_execute_is_not_the_program() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let directory = Directory::new("access");
+    let private = directory.file("true", b"#!/bin/sh\nexit 9\n", 0o700);
+    let library = harmless_library();
+    let run = |program: &str| {
+        let mut run = command();
+        run.args(["--library", &library, "--", program]).uid(NOBODY);
+        run.env("PATH", format!("{}:/bin", directory.0.display()));
+        run
+    };
+    if run("true").status().is_err() {
+        println!("not root: nothing is tested");
+        return;
+    }
+    assert_eq!(outcome(&mut run("true")), (Some(0), String::new(), String::new()));
+    let denied = format!("lumalloc: run: {private}: permission denied\n");
+    assert_eq!(refusal(&mut run(&private)), (Some(126), denied));
+    assert_eq!(outcome(run("true").uid(0)).0, Some(9));
+}
+
+/// Only root can make such a program, and it means something only for others.
+#[test]
+fn a_program_that_gains_capabilities_runs_with_a_warning() {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let directory = Directory::new("capabilities");
+    let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
+    let marks = Command::new("setcap").args(["cap_net_raw+ep", &program]).output();
+    let library = harmless_library();
+    let mut run = command();
+    run.args(["--library", &library, "--", &program]).uid(NOBODY);
+    if !marks.is_ok_and(|marks| marks.status.success()) {
+        println!("not root, or no setcap: nothing is tested");
+        return;
+    }
+    let warning = format!(
+        "lumalloc: run: warning: {program}: program with capabilities of its file; preloading has \
+         no effect\n"
+    );
+    assert_eq!(outcome(&mut run), (Some(0), String::new(), warning));
+    run.uid(0);
+    assert_eq!(outcome(&mut run), (Some(0), String::new(), String::new()));
 }

@@ -81,11 +81,14 @@ impl Operation {
 }
 
 impl Worker {
-    /// Connects the worker with this number.
+    /// Connects the worker with this number, and waits until the service has taken the connection:
+    /// until it answers.
     pub(crate) async fn connect(plan: Arc<Plan>, number: u32, port: u16) -> Outcome<Self> {
         let connection = Connection::open(port).await?;
         let random = Random::new(plan.seed, number.into());
-        Ok(Self { plan, number, connection, random, request: Vec::new() })
+        let mut worker = Self { plan, number, connection, random, request: Vec::new() };
+        worker.perform(Operation::Get, 0).await?;
+        Ok(worker)
     }
 
     /// Writes this worker's part of all keys once. The popular ones come last, so that they stay.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::heap::{Address, Run, State};
 use super::picture::{age, size};
+use crate::failure::printable;
 
 /// What the exporter tells of an address.
 #[derive(Debug, Deserialize)]
@@ -113,11 +114,11 @@ fn about(text: &mut String, counts: &Counts, what: &str) {
 fn about_frame(text: &mut String, frame: &Frame) {
     let Frame { address, module, offset, symbol } = frame;
     let place = match (module, offset) {
-        (Some(module), Some(offset)) => format!("{module}+{:#x}", offset.0),
+        (Some(module), Some(offset)) => format!("{}+{:#x}", printable(module), offset.0),
         _ => format!("{:#x}", address.0),
     };
     let _ = match symbol {
-        Some(symbol) => writeln!(text, "    {symbol}  {place}"),
+        Some(symbol) => writeln!(text, "    {}  {place}", printable(symbol)),
         None => writeln!(text, "    {place}"),
     };
 }
@@ -150,6 +151,15 @@ held by 2 sampled blocks, 100 B asked for, the oldest 9 s old:
 other sites hold 1 sampled blocks, 7 B asked for, the oldest 5 ms old:
 ";
         assert_eq!(place.describe(Address(0x10050)).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn names_do_not_control_the_terminal() {
+        let (module, symbol) = (Some("/bin/\x1b[2J".to_owned()), Some("a\rb".to_owned()));
+        let frame = Frame { address: Address(0x99), module, offset: Some(Address(9)), symbol };
+        let mut text = String::new();
+        about_frame(&mut text, &frame);
+        assert_eq!(text, "    a\u{fffd}b  /bin/\u{fffd}[2J+0x9\n");
     }
 
     #[test]

@@ -6,18 +6,21 @@ use std::{fs, io};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::Request;
 use hyper::client::conn::http1;
+use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::process;
 use crate::failure::{Failure, Outcome, reason};
 
 /// Where an exporter is, unless the user says it.
 const USUAL: &str = "127.0.0.1:9464";
 /// The variable that tells a program's exporter where to serve.
-const EXPORTER: &str = "LUMALLOC_EXPORTER";
+const EXPORTER: &[u8] = b"LUMALLOC_EXPORTER";
+/// The header of an answer with the number of the process that serves.
+const PROCESS: &str = "lumalloc-process";
 /// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest answer.
@@ -30,6 +33,15 @@ pub(crate) enum Source {
     Exporter(Exporter),
     /// A file that `lumalloc map --json` wrote.
     File(PathBuf),
+}
+
+/// As whom, and of which process, an exporter is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Question<'a> {
+    /// The word that its token file has.
+    pub(crate) token: Option<&'a str>,
+    /// The process whose heap is wanted, if it matters.
+    pub(crate) process: Option<u32>,
 }
 
 /// The address of an exporter.
@@ -49,13 +61,7 @@ impl Source {
         if let Some(path) = word.strip_prefix("unix:") {
             return Source::Exporter(Exporter::Unix(path.into()));
         }
-        let url = word.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-        let is_port = |port: &str| port.parse::<u16>().is_ok();
-        let has_port = word.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
-        match url.or(has_port.then_some(word)) {
-            Some(address) => Source::Exporter(Exporter::Tcp(address.to_owned())),
-            None => Source::File(word.into()),
-        }
+        Exporter::tcp(word).map_or_else(|| Source::File(word.into()), Source::Exporter)
     }
 
     /// Returns the exporter of a process, as its environment names it.
@@ -64,22 +70,31 @@ impl Source {
             let reason = reason(&error);
             Failure::new(format!("cannot read the environment of process {pid}: {reason}"))
         })?;
-        let entries = environment.split(|byte| *byte == 0);
-        let values = entries.filter_map(|entry| std::str::from_utf8(entry).ok());
-        let value =
-            values.filter_map(|entry| entry.strip_prefix(EXPORTER)?.strip_prefix('=')).next();
-        let address = value.map(|value| value.split(',').next().unwrap_or(value));
-        match address.filter(|address| !address.is_empty()).map(|address| Source::of(Some(address)))
-        {
-            Some(source @ Source::Exporter(_)) => Ok(source),
-            _ => Err(Failure::new(format!(
-                "process {pid} has no address in {EXPORTER}: name that of its exporter"
-            ))),
-        }
+        let mut entries = environment.split(|byte| *byte == 0);
+        let value = entries.find_map(|entry| entry.strip_prefix(EXPORTER)?.strip_prefix(b"="));
+        let address = value.and_then(|value| value.split(|byte| *byte == b',').next());
+        let exporter = address.and_then(|address| match address.strip_prefix(b"unix:") {
+            Some([]) => None,
+            Some(path) => Some(Exporter::Unix(process::path(pid, path))),
+            None => Some(std::str::from_utf8(address).ok()?).and_then(Exporter::tcp),
+        });
+        exporter.map(Source::Exporter).ok_or_else(|| {
+            Failure::new(format!(
+                "process {pid} has no address in LUMALLOC_EXPORTER: name that of its exporter"
+            ))
+        })
     }
 }
 
 impl Exporter {
+    /// Returns what `http://HOST:PORT` or `HOST:PORT` names.
+    fn tcp(word: &str) -> Option<Exporter> {
+        let url = word.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        let is_port = |port: &str| port.parse::<u16>().is_ok();
+        let has_port = word.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+        url.or(has_port.then_some(word)).map(|address| Exporter::Tcp(address.to_owned()))
+    }
+
     /// Returns the name for messages.
     fn name(&self) -> String {
         match self {
@@ -89,10 +104,10 @@ impl Exporter {
     }
 
     /// Returns the body of an answer with status 200.
-    pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Outcome<Bytes> {
+    pub(crate) fn get(&self, path: &str, question: Question<'_>) -> Outcome<Bytes> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.unreachable(&error))?;
-        let answer = async { tokio::time::timeout(PATIENCE, self.asked(path, token)).await };
+        let answer = async { tokio::time::timeout(PATIENCE, self.asked(path, question)).await };
         runtime.block_on(answer).unwrap_or_else(|_| {
             let seconds = PATIENCE.as_secs();
             Err(Failure::new(format!("{}: no answer within {seconds} s", self.name())))
@@ -103,20 +118,37 @@ impl Exporter {
         Failure::new(format!("cannot connect to {}: {}", self.name(), reason(error)))
     }
 
-    async fn asked(&self, path: &str, token: Option<&str>) -> Outcome<Bytes> {
+    /// Refuses the answer of another process than the one that is wanted. A forked child has the
+    /// environment of its parent, but does not serve.
+    fn check(&self, headers: &HeaderMap, wanted: Option<u32>) -> Outcome {
+        let number: Option<u32> =
+            headers.get(PROCESS).and_then(|number| number.to_str().ok()?.parse().ok());
+        match (wanted, number) {
+            (Some(wanted), Some(number)) if process::own_number(wanted) != number => {
+                let name = self.name();
+                Err(Failure::new(format!(
+                    "process {wanted} does not serve its heap: {name} is the exporter of process \
+                     {number}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn asked(&self, path: &str, question: Question<'_>) -> Outcome<Bytes> {
         match self {
             Exporter::Tcp(address) => {
                 let stream = TcpStream::connect(address).await;
-                self.over(stream.map_err(|error| self.unreachable(&error))?, path, token).await
+                self.over(stream.map_err(|error| self.unreachable(&error))?, path, question).await
             }
             Exporter::Unix(socket) => {
                 let stream = UnixStream::connect(socket).await;
-                self.over(stream.map_err(|error| self.unreachable(&error))?, path, token).await
+                self.over(stream.map_err(|error| self.unreachable(&error))?, path, question).await
             }
         }
     }
 
-    async fn over<S>(&self, stream: S, path: &str, token: Option<&str>) -> Outcome<Bytes>
+    async fn over<S>(&self, stream: S, path: &str, question: Question<'_>) -> Outcome<Bytes>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -124,7 +156,7 @@ impl Exporter {
             |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", self.name()));
         let host = if let Exporter::Tcp(address) = self { address } else { "localhost" };
         let mut request = Request::get(path).header("host", host);
-        if let Some(token) = token {
+        if let Some(token) = question.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(Empty::<Bytes>::new()).map_err(|error| broken(&error))?;
@@ -133,6 +165,7 @@ impl Exporter {
         tokio::spawn(connection);
         let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
         let status = answer.status();
+        self.check(answer.headers(), question.process)?;
         let body = Limited::new(answer.into_body(), LONGEST).collect().await;
         let body = body.map_err(|error| broken(&error))?.to_bytes();
         if status.is_success() {
@@ -180,6 +213,6 @@ mod tests {
     fn where_nobody_listens_is_said() {
         let exporter = Exporter::Unix("/nowhere".into());
         let expected = "cannot connect to unix:/nowhere: no such file or directory";
-        assert_eq!(exporter.get("/map", None), Err(Failure::new(expected)));
+        assert_eq!(exporter.get("/map", Question::default()), Err(Failure::new(expected)));
     }
 }

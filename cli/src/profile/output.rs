@@ -1,11 +1,16 @@
 //! Where a report is written: to standard output, or to a file that has its name only once it is
 //! whole.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use super::unfinished::Unfinished;
 use crate::failure::reason;
+
+/// As many symbolic links as Linux follows.
+const MOST_LINKS: usize = 40;
 
 /// Writes a text. The error says what cannot be written.
 pub(super) fn write(text: &str, to: Option<&Path>) -> Result<(), String> {
@@ -55,18 +60,17 @@ fn to_file(path: &Path, make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -
         // A device or a pipe cannot be replaced.
         return make_into(File::options().write(true).open(path)?, make);
     }
-    // A symbolic link stays one.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {
         return Err(Stop::Output(ErrorKind::IsADirectory.into()));
     }
-    let partial = partial(&path);
-    let written = create(&partial).map_err(Stop::from).and_then(|file| make_into(file, make));
-    let moved = written.and_then(|()| Ok(std::fs::rename(&partial, &path)?));
-    if moved.is_err() {
-        let _ = std::fs::remove_file(&partial);
+    let path = behind_links(path);
+    let unfinished = Unfinished::beside(&path)?;
+    if let Ok(present) = present {
+        // Nothing is written yet that somebody else could read.
+        let _ = alike(unfinished.file(), &present);
     }
-    moved
+    make_into(unfinished.file(), make)?;
+    Ok(unfinished.finish(&path)?)
 }
 
 fn make_into(
@@ -95,12 +99,18 @@ pub(crate) fn check<'a>(
     })
 }
 
-fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+/// The file that a symbolic link leads to, which need not be there yet. The link stays one.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    path
 }
 
-/// A name of its own in the same directory.
-fn partial(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
+/// Gives a new file the owner and the permissions of the one that it replaces.
+fn alike(file: &File, present: &Metadata) -> std::io::Result<()> {
+    file.set_permissions(Permissions::from_mode(present.mode() & 0o777))?;
+    fchown(file, Some(present.uid()), Some(present.gid()))
 }

@@ -7,11 +7,15 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::arguments::MethodArgument;
+use super::blocks::{Block, Blocks};
 use super::line::{Event, Moment, Record};
 
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
+    Open {
+        region: usize,
+    },
     Alloc {
         region: usize,
         block: usize,
@@ -41,6 +45,22 @@ pub(super) enum Call {
     Close {
         region: usize,
     },
+}
+
+impl Call {
+    /// Returns the region that the call is about.
+    pub(super) fn region(self) -> usize {
+        match self {
+            Call::Open { region }
+            | Call::Alloc { region, .. }
+            | Call::Resize { region, .. }
+            | Call::Free { region, .. }
+            | Call::Compact { region }
+            | Call::Drop { region, .. }
+            | Call::Clear { region }
+            | Call::Close { region } => region,
+        }
+    }
 }
 
 /// A block that is in use at the end.
@@ -106,21 +126,14 @@ impl Recorded {
     }
 }
 
-/// A block in use.
-struct Block {
-    region: usize,
-    number: usize,
-    size: usize,
-    place: Option<Rc<str>>,
-}
-
 /// Makes a plan of the lines of a trace, one after the other.
 #[derive(Default)]
 pub(super) struct Planner {
     plan: Plan,
-    /// Regions and blocks by their addresses in the trace.
+    /// Regions by their addresses in the trace, and the other way round.
     regions: HashMap<u64, usize>,
-    blocks: HashMap<u64, Block>,
+    addresses: Vec<u64>,
+    blocks: Blocks,
     places: HashSet<Rc<str>>,
     busy: usize,
 }
@@ -135,7 +148,7 @@ impl Planner {
         match record.event {
             Event::Alloc { new } if record.method.is_some() => self.alloc(region, record, new),
             // A block that was in use when the trace began, or one that was seen.
-            Event::Alloc { new } if self.blocks.contains_key(&new) => {}
+            Event::Alloc { new } if self.blocks.region_at(new).is_some() => {}
             Event::Alloc { new } => self.alloc(region, record, new),
             Event::Resize { old, new } => self.resize(region, record, old, new),
             Event::Free { old } => self.free(region, old),
@@ -149,10 +162,8 @@ impl Planner {
 
     /// Returns the plan.
     pub(super) fn finish(mut self) -> Plan {
-        let mut blocks: Vec<Block> = self.blocks.into_values().collect();
-        blocks.sort_by_key(|block| block.number);
         let live = |block: Block| Live { size: block.size, place: block.place };
-        self.plan.live = blocks.into_iter().map(live).collect();
+        self.plan.live = self.blocks.into_all().into_iter().map(live).collect();
         self.plan
     }
 
@@ -169,6 +180,8 @@ impl Planner {
         let region = self.plan.regions.len();
         self.plan.regions.push(method.unwrap_or(MethodArgument::Best));
         self.regions.insert(record.region, region);
+        self.addresses.push(record.region);
+        self.plan.calls.push(Call::Open { region });
         region
     }
 
@@ -185,8 +198,7 @@ impl Planner {
     }
 
     fn resize(&mut self, region: usize, record: &Record, old: u64, new: u64) {
-        let Some(mut block) = self.blocks.remove(&old).filter(|block| block.region == region)
-        else {
+        let Some(mut block) = self.blocks.remove(region, old) else {
             self.plan.counts.unknown += 1;
             return self.alloc(region, record, new);
         };
@@ -201,20 +213,18 @@ impl Planner {
     }
 
     fn free(&mut self, region: usize, old: u64) {
-        match self.blocks.get(&old) {
-            Some(block) if block.region == region => {
-                self.plan.calls.push(Call::Free { region, block: block.number });
-                self.plan.counts.frees += 1;
-                self.busy -= block.size;
-                self.blocks.remove(&old);
-            }
-            _ => self.plan.counts.unknown += 1,
-        }
+        let Some(block) = self.blocks.remove(region, old) else {
+            self.plan.counts.unknown += 1;
+            return;
+        };
+        self.plan.calls.push(Call::Free { region, block: block.number });
+        self.plan.counts.frees += 1;
+        self.busy -= block.size;
     }
 
     /// Sees to it that no block is in use at an address that is handed out.
     fn make_room(&mut self, region: usize, new: u64) {
-        match self.blocks.get(&new).map(|block| block.region) {
+        match self.blocks.region_at(new) {
             None => {}
             Some(same) if same == region => {
                 self.drop_blocks(region);
@@ -228,14 +238,11 @@ impl Planner {
     fn close(&mut self, region: usize) {
         self.drop_blocks(region);
         self.plan.calls.push(Call::Close { region });
-        self.regions.retain(|_, number| *number != region);
+        self.regions.remove(&self.addresses[region]);
     }
 
     fn drop_blocks(&mut self, region: usize) {
-        let gone = |_: &u64, block: &mut Block| block.region == region;
-        let mut blocks: Vec<Block> = self.blocks.extract_if(gone).map(|(_, block)| block).collect();
-        blocks.sort_by_key(|block| block.number);
-        for block in blocks {
+        for block in self.blocks.remove_all_of(region) {
             self.busy -= block.size;
             self.plan.calls.push(Call::Drop { region, block: block.number });
         }
@@ -274,6 +281,7 @@ mod tests {
         assert_eq!(
             plan.calls,
             [
+                Call::Open { region },
                 Call::Alloc { region, block: 0, size: 100, align },
                 Call::Alloc { region, block: 1, size: 50, align },
                 Call::Resize { region, block: 0, size: 200 },
@@ -295,15 +303,18 @@ mod tests {
         assert_eq!(
             plan.calls,
             [
+                Call::Open { region },
                 Call::Alloc { region, block: 0, size, align },
                 Call::Drop { region, block: 0 },
                 Call::Clear { region },
                 Call::Alloc { region, block: 1, size, align },
+                Call::Open { region: 1 },
                 Call::Drop { region, block: 1 },
                 Call::Close { region },
                 Call::Alloc { region: 1, block: 2, size, align },
                 Call::Drop { region: 1, block: 2 },
                 Call::Close { region: 1 },
+                Call::Open { region: 2 },
                 Call::Alloc { region: 2, block: 3, size, align },
             ]
         );
@@ -314,6 +325,14 @@ mod tests {
     fn blocks_that_were_not_seen_are_counted() {
         let plan = plan("50:0:8:0:7:b:\n0:10:8:0:7:u:\n0:10:8:0:7:u:\n60:70:5:0:7:b:\n", None);
         assert_eq!((plan.counts.unknown, plan.counts.allocs, plan.live.len()), (2, 2, 2));
+    }
+
+    #[test]
+    fn a_resize_in_another_region_leaves_the_block_to_its_own() {
+        let plan = plan("0:10:8:0:7:b:\n10:20:5:0:9:b:\n10:0:8:0:7:b:\n", None);
+        let counts = (plan.counts.unknown, plan.counts.frees, plan.counts.allocs);
+        assert_eq!(counts, (1, 1, 2));
+        assert_eq!(plan.live, [Live { size: 5, place: None }]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use super::arguments::DisciplineArgument;
+use super::arguments::{DisciplineArgument, MethodArgument};
 use super::plan::{Call, Plan};
-use super::target::{Target, open};
+use super::target::{Malloc, Target, open};
 
 /// What a round showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,58 +23,75 @@ pub(super) struct Outcome {
 }
 
 /// The targets and blocks of a round.
-struct Round {
+struct Round<'a> {
+    plan: &'a Plan,
+    discipline: DisciplineArgument,
     targets: Vec<Option<Box<dyn Target>>>,
     blocks: Vec<Option<NonNull<u8>>>,
     outcome: Outcome,
 }
 
 /// Makes all calls, and closes all regions. With `measured` it looks at the regions' extents, which
-/// takes time.
+/// takes time. Returns `None` if there is no memory for a region.
 pub(super) fn run(plan: &Plan, discipline: DisciplineArgument, measured: bool) -> Option<Outcome> {
     let mut round = Round {
-        targets: Vec::with_capacity(plan.regions.len()),
+        plan,
+        discipline,
+        targets: plan.regions.iter().map(|_| None).collect(),
         blocks: vec![None; plan.blocks],
         outcome: Outcome::default(),
     };
     let begin = Instant::now();
-    for method in &plan.regions {
-        round.targets.push(Some(open(*method, discipline)?));
-    }
     for call in &plan.calls {
-        round.call(*call);
         if measured {
-            round.look();
+            round.call_and_look(*call)?;
+        } else {
+            round.call(*call)?;
         }
     }
-    round.outcome.extent = round.extent();
-    round.end();
+    round.targets.clear();
     round.outcome.time = begin.elapsed();
+    round.free_blocks_of_malloc();
     Some(round.outcome)
 }
 
-impl Round {
-    fn call(&mut self, call: Call) {
+impl Round<'_> {
+    /// Makes a call, and keeps count of the bytes of all regions. Only its own region's change.
+    fn call_and_look(&mut self, call: Call) -> Option<()> {
+        let extent = |round: &Self| round.with(call.region(), |target| target.extent());
+        let before = extent(self).unwrap_or(0);
+        self.call(call)?;
+        let after = extent(self).unwrap_or(0);
+        let outcome = &mut self.outcome;
+        outcome.extent = outcome.extent - before + after;
+        outcome.peak_extent = outcome.peak_extent.max(outcome.extent);
+        Some(())
+    }
+
+    fn call(&mut self, call: Call) -> Option<()> {
         match call {
+            Call::Open { region } => {
+                self.targets[region] = Some(open(self.plan.regions[region], self.discipline)?);
+            }
             Call::Alloc { region, block, size, align } => {
                 let made = self.with(region, |target| target.alloc(size, align)).flatten();
                 self.outcome.failed += usize::from(made.is_none());
                 self.blocks[block] = made;
             }
             Call::Resize { region, block, size } => {
-                let Some(old) = self.blocks[block] else { return };
+                let Some(old) = self.blocks[block] else { return Some(()) };
                 match self.with(region, |target| target.resize(old, size)).flatten() {
                     Some(new) => self.blocks[block] = Some(new),
                     None => self.outcome.failed += 1,
                 }
             }
             Call::Free { region, block } => {
-                let Some(old) = self.blocks[block].take() else { return };
+                let Some(old) = self.blocks[block].take() else { return Some(()) };
                 let is_freed = self.with(region, |target| target.free(old));
                 self.outcome.refused += usize::from(is_freed == Some(false));
             }
             Call::Drop { region, block } => {
-                let Some(old) = self.blocks[block].take() else { return };
+                let Some(old) = self.blocks[block].take() else { return Some(()) };
                 self.with(region, |target| target.drop_block(old));
             }
             Call::Compact { region } => {
@@ -87,22 +104,18 @@ impl Round {
             }
             Call::Close { region } => self.targets[region] = None,
         }
+        Some(())
     }
 
     fn with<T>(&self, region: usize, f: impl FnOnce(&dyn Target) -> T) -> Option<T> {
         self.targets[region].as_deref().map(f)
     }
 
-    fn extent(&self) -> usize {
-        self.targets.iter().flatten().map(|target| target.extent()).sum()
-    }
-
-    fn look(&mut self) {
-        self.outcome.peak_extent = self.outcome.peak_extent.max(self.extent());
-    }
-
-    /// Closes all regions. Blocks of malloc are not freed: the process ends soon.
-    fn end(&mut self) {
-        self.targets.clear();
+    /// Frees what is in use at the end, so that the next round has the heap that this one had. Only
+    /// `--method` gives malloc, and then to all regions.
+    fn free_blocks_of_malloc(&mut self) {
+        if self.plan.regions.first() == Some(&MethodArgument::Malloc) {
+            self.blocks.drain(..).flatten().for_each(|block| Malloc.drop_block(block));
+        }
     }
 }

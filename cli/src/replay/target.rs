@@ -49,7 +49,7 @@ impl<M: Method, D: Discipline> Target for Region<M, D> {
 }
 
 /// malloc of this process.
-struct Malloc;
+pub(super) struct Malloc;
 
 impl Target for Malloc {
     fn alloc(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
@@ -70,6 +70,8 @@ impl Target for Malloc {
     }
 
     fn resize(&self, block: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
+        // Of 0 bytes realloc may free the block, and the plan would free it again.
+        let size = size.max(1);
         // SAFETY: the block is in use, and not used at its old place after.
         NonNull::new(unsafe { libc::realloc(block.as_ptr().cast(), size) }.cast())
     }

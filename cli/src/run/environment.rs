@@ -30,7 +30,7 @@ pub(crate) fn exporter<'a>(
 pub(crate) fn conf(existing: Option<&OsStr>, ours: &[String]) -> OsString {
     let mut value = existing.unwrap_or_default().to_owned();
     for pairs in ours {
-        if !value.is_empty() {
+        if !value.is_empty() && !value.as_encoded_bytes().ends_with(b",") {
             value.push(",");
         }
         value.push(pairs);
@@ -82,5 +82,6 @@ mod tests {
         assert_eq!(conf(None, &ours), "a:1,b:2,c:3");
         assert_eq!(conf(Some(OsStr::new("")), &ours[..1]), "a:1");
         assert_eq!(conf(Some(OsStr::new("x:y")), &ours), "x:y,a:1,b:2,c:3");
+        assert_eq!(conf(Some(OsStr::new("x:y,")), &ours[..1]), "x:y,a:1");
     }
 }

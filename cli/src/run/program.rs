@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::Elf;
-use super::{NOT_EXECUTABLE, NOT_FOUND};
+use super::{NOT_EXECUTABLE, NOT_FOUND, access, capabilities};
 use crate::failure::{Failure, Outcome};
 
 /// The directories that the C library searches when there is no `PATH`.
@@ -25,6 +25,10 @@ pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> Outcome<PathBuf> {
             None => Ok(PathBuf::from(name)),
             Some(failure) => Err(failure),
         };
+    }
+    if name.is_empty() {
+        // Joined to a directory it would name the directory.
+        return Err(not_found(Path::new("''")));
     }
     let mut denied = None;
     for directory in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
@@ -47,6 +51,7 @@ fn refusal(path: &Path) -> Option<Failure> {
         Ok(metadata) if !metadata.is_file() || metadata.mode() & 0o111 == 0 => {
             Some(denied("not executable"))
         }
+        Ok(_) if !access::may_execute(path) => Some(denied("permission denied")),
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             Some(denied("permission denied"))
@@ -66,6 +71,10 @@ pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static
     let own = Identity::of(&Path::new("/proc/self").metadata().ok()?);
     if own.changes(&Identity::of(&metadata), metadata.mode()) {
         return Some("setuid or setgid program");
+    }
+    // For root, what a file grants is nothing new.
+    if own.user != 0 && capabilities::gains(&path) {
+        return Some("program with capabilities of its file");
     }
     let program = Elf::read(&path).ok()??;
     let library = Elf::read(library).ok()??;

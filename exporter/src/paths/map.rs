@@ -16,6 +16,7 @@ use crate::query;
 use crate::routes::Asked;
 use crate::symbols::Symbols;
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 use lumalloc_namespace::heap_map::Part;
 use serde_json::Value as Json;
 
@@ -24,9 +25,14 @@ const USUAL: usize = 10_000;
 /// The most runs of an answer. It has some 9 MiB.
 const MOST: usize = 50_000;
 
+/// The header with the number of this process, for who asks for the map of one process.
+const PROCESS: HeaderName = HeaderName::from_static("lumalloc-process");
+
 /// Answers `GET /map`.
 pub(crate) fn map(context: &Context, asked: &Asked) -> Answer {
-    or_refused(answered(context, asked))
+    let mut answer = or_refused(answered(context, asked));
+    answer.headers_mut().insert(PROCESS, HeaderValue::from(std::process::id()));
+    answer
 }
 
 fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
@@ -121,6 +127,13 @@ mod tests {
         let runs = asked(&format!("/map?arena={arena}&most=50000"));
         let runs = runs["runs"].as_array().expect("runs");
         assert!(runs.iter().all(|run| run["arena"] == arena) && runs.contains(run));
+    }
+
+    #[test]
+    fn the_process_is_named() {
+        let answer = map(&context(), &get("/map?most=1"));
+        let number = answer.headers().get("lumalloc-process").expect("a number");
+        assert_eq!(*number, std::process::id().to_string());
     }
 
     #[test]

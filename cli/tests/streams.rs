@@ -1,0 +1,56 @@
+//! Standard error that cannot be written to: the command goes on, with the exit status that it has
+//! otherwise. Pipes in place of files.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Returns the exit status and the output of a command whose messages find no room.
+fn unheard(args: &[&str]) -> (Option<i32>, String) {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    let output = command.args(args).stdin(Stdio::null()).stderr(full).output().expect("started");
+    (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+}
+
+fn file(name: &str, bytes: &[u8]) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("streams-{name}"));
+    fs::write(&path, bytes).expect("written");
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn failures_keep_their_status() {
+    assert_eq!(unheard(&["heap", "/nowhere/x.heap"]), (Some(1), String::new()));
+    let library = std::env::current_exe().expect("a path");
+    let library = library.to_str().expect("text");
+    let program = ["run", "--library", library, "--", "no-such-program"];
+    assert_eq!(unheard(&program), (Some(127), String::new()));
+}
+
+#[test]
+fn warnings_stop_nothing() {
+    let process = b"\x16\x00\x00\x0elumalloc 0.1.0\x06/bin/x";
+    let cut = [b"LUMAEVT\x01P", &(process.len() as u32).to_le_bytes()[..], process].concat();
+    let cut = file("cut.events", &cut);
+    let (status, text) = unheard(&["events", &cut]);
+    assert_eq!((status, text.lines().next()), (Some(0), Some("# lumalloc events 1")));
+
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n\
+                1000-2000 r-xp 00000000 00:00 1 /nowhere/program\n";
+    let heap = file("names.heap", heap.as_bytes());
+    let (status, text) = unheard(&["heap", "--by", "site", &heap]);
+    assert_eq!((status, text.contains("program+0xf")), (Some(0), true), "{text}");
+}
+
+#[test]
+fn mprof_reads_a_pipe() {
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+    let heap = file("piped.heap", heap.as_bytes());
+    let command = env!("CARGO_BIN_EXE_lumalloc");
+    let script = format!("cat '{heap}' | '{command}' mprof /dev/stdin");
+    let output = Command::new("sh").args(["-c", &script]).output().expect("started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(text(&output.stdout).contains("Total bytes not freed: 8\n"), "{output:?}");
+}
