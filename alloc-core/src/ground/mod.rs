@@ -10,6 +10,8 @@ pub(crate) mod weak;
 pub(crate) mod low;
 #[allow(unsafe_code)]
 pub(crate) mod checked;
+#[allow(unsafe_code)]
+pub(crate) mod in_register;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod in_place;

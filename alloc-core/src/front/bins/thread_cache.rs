@@ -10,6 +10,7 @@
 //! that takes nothing sends their free to the slow path.
 
 use super::cache_bin::CacheBin;
+use crate::ground::in_register::in_register;
 use crate::ground::low;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 use core::cell::Cell;
@@ -111,7 +112,7 @@ impl ThreadCache {
         let first = self.bins.as_ptr();
         // SAFETY: offsets come from the size table, the page map or a class, and are all within the
         // bins.
-        let bin = unsafe { first.byte_add(offset) };
+        let bin = in_register(unsafe { first.byte_add(offset) });
         // SAFETY: as above.
         unsafe { &*bin }
     }
