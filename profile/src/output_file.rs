@@ -204,13 +204,48 @@ impl Sink for ToFile<'_> {
     }
 }
 
+/// What stands at a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing, or a file that another one can take the place of.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, a pipe or a socket.
+    Special,
+}
+
+/// Returns what stands at a path. A link is not followed.
+pub(crate) fn kind(path: &CStr) -> Kind {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is a C string, and the place is writable.
+    if keep_errno(|| unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) }) != 0 {
+        return Kind::File;
+    }
+    // SAFETY: the call has filled it.
+    match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
+        libc::S_IFREG => Kind::File,
+        libc::S_IFDIR => Kind::Directory,
+        libc::S_IFLNK => Kind::Link,
+        _ => Kind::Special,
+    }
+}
+
 /// Writes a file. It has its name only once it is whole. Until then the number of the process,
 /// another number and `.tmp` follow the name, so that two writers of one name do not meet: the file
 /// of the one that ends last stays.
 ///
+/// A device, a pipe and what a symbolic link leads to are written to directly, as `/dev/stdout`.
+///
 /// # Errors
-/// The system's error number. The file of that name is then as it was before.
+/// The system's error number. The file of that name is then as it was before, unless it was written
+/// to directly.
 pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+    if matches!(kind(path), Kind::Link | Kind::Special) {
+        return write_directly(path, write);
+    }
     keep_errno(|| {
         let (file, unfinished) = create_unfinished(path)?;
         let unfinished = unfinished.as_c_str();
@@ -228,6 +263,12 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
         }
         moved
     })
+}
+
+fn write_directly(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+    const HOW: c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+    let file = keep_errno(|| File::open(path, HOW))?;
+    to_descriptor(file.0, write)
 }
 
 /// Creates a file that no other writer has. Returns it with its name.
@@ -303,6 +344,28 @@ mod tests {
         assert_eq!(read_at(&c_path(&path), 5, &mut part), None);
         assert_eq!(names(), ["profile"]);
         std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let directory = directory("lumalloc-special");
+        let [pipe, link, file] = ["pipe", "link", "file"].map(|name| directory.join(name));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(made.success());
+        let path = c_path(&pipe);
+        let writer = std::thread::spawn(move || write_whole(&path, |sink| sink.put(b"piped")));
+        assert_eq!(std::fs::read(&pipe).expect("what comes in"), b"piped");
+        assert_eq!(writer.join().expect("no panic"), Ok(()));
+        assert!(std::fs::metadata(&pipe).expect("the pipe").file_type().is_fifo());
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        for text in [&b"longer"[..], b"short"] {
+            write_whole(&c_path(&link), |sink| sink.put(text)).expect("written");
+            assert_eq!(std::fs::read(&file).expect("the file"), text);
+        }
+        assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
+        std::fs::remove_dir_all(&directory).expect("removed");
+        assert_eq!(write_whole(c"/dev/full", |sink| sink.put(b"x")), Err(libc::ENOSPC));
     }
 
     #[test]
