@@ -100,7 +100,8 @@ impl Drop for File {
 pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
     keep_errno(|| {
         let Ok(file) = File::open(path, libc::O_RDONLY) else { return };
-        let mut buffer = [0; 4096];
+        // It lies on the stack of a thread, which may have little.
+        let mut buffer = [0; 1024];
         loop {
             let length = file.read(&mut buffer);
             if length == 0 {
@@ -247,7 +248,8 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
         return write_directly(path, write);
     }
     keep_errno(|| {
-        let (file, unfinished) = create_unfinished(path)?;
+        let mut unfinished = Path::new();
+        let file = create_unfinished(path, &mut unfinished)?;
         let unfinished = unfinished.as_c_str();
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
@@ -271,25 +273,24 @@ fn write_directly(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Res
     to_descriptor(file.0, write)
 }
 
-/// Creates a file that no other writer has. Returns it with its name.
-fn create_unfinished(path: &CStr) -> Result<(File, Path), c_int> {
+/// Creates a file that no other writer has, and sets its name.
+fn create_unfinished(path: &CStr, name: &mut Path) -> Result<File, c_int> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..MOST_TAKEN {
         // A process that had this number may have left such a file, here or in a container.
-        let name = unfinished_of(path, NEXT.fetch_add(1, Relaxed)).ok_or(libc::ENAMETOOLONG)?;
+        name_unfinished(path, NEXT.fetch_add(1, Relaxed), name).ok_or(libc::ENAMETOOLONG)?;
         match File::open(name.as_c_str(), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL) {
             Err(libc::EEXIST) => {}
-            file => return file.map(|file| (file, name)),
+            file => return file,
         }
     }
     Err(libc::EEXIST)
 }
 
-fn unfinished_of(path: &CStr, number: u64) -> Option<Path> {
-    let mut name = Path::new();
+fn name_unfinished(path: &CStr, number: u64, name: &mut Path) -> Option<()> {
+    name.clear();
     name.push(path.to_bytes())?.push(b".")?.push_number(u64::from(process_id()))?;
-    name.push(b".")?.push_number(number)?.push(UNFINISHED)?;
-    Some(name)
+    name.push(b".")?.push_number(number)?.push(UNFINISHED).map(|_| ())
 }
 
 fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
@@ -389,11 +390,16 @@ mod tests {
     fn a_file_that_another_process_left_is_not_written_to() {
         let directory = directory("lumalloc-left");
         let path = c_path(&directory.join("profile"));
-        let (_, first) = create_unfinished(&path).expect("a file");
+        let mut first = Path::new();
+        create_unfinished(&path, &mut first).expect("a file");
         let number = first.as_c_str().to_str().expect("text").rsplit('.').nth(1);
         let number: u64 = number.expect("a number").parse().expect("a number");
         // Other tests take numbers too.
-        let taken = (number + 1..number + 100).filter_map(|number| unfinished_of(&path, number));
+        let taken = (number + 1..number + 100).map(|number| {
+            let mut name = Path::new();
+            name_unfinished(&path, number, &mut name).expect("a name");
+            name
+        });
         let taken: std::vec::Vec<Path> = taken.collect();
         taken.iter().for_each(|name| create(name.as_c_str(), b"left").expect("a file"));
         write_whole(&path, |sink| sink.put(b"new")).expect("a file");
