@@ -53,6 +53,7 @@ impl Symbols {
             let frames = symbols.frames(location, &profile.mappings);
             symbols.locations.push(frames);
         }
+        symbols.notes = std::mem::take(&mut symbols.notes).into_iter().map(printable).collect();
         symbols
     }
 
@@ -314,6 +315,12 @@ mod tests {
         let symbols = Symbols::of(&named, &Search::default());
         assert_eq!(symbols.functions(), ["f\u{fffd}[2J"]);
         assert_eq!(symbols.location(0)[0].file, "a\u{fffd}.c");
+    }
+
+    #[test]
+    fn notes_do_not_control_the_terminal() {
+        let note = "/nowhere/\u{fffd}[2Jx: no such file or directory; its addresses have no names";
+        assert_eq!(names(&profile("/nowhere/\x1b[2Jx")).1, [note]);
     }
 
     #[test]
