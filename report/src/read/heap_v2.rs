@@ -76,7 +76,11 @@ impl Reader {
             self.lines.push(Lines::default());
         } else if let Some((thread, numbers, name)) = numbers(line) {
             match (self.lines.last_mut(), thread) {
-                (Some(lines), None) => lines.all = Some(numbers),
+                (Some(lines), None) => {
+                    // As jeprof, which adds lines up.
+                    let all = lines.all.get_or_insert_default();
+                    all.iter_mut().zip(numbers).for_each(|(sum, it)| *sum = sum.saturating_add(it));
+                }
                 (Some(lines), Some(thread)) => lines.threads.push((thread, numbers)),
                 (None, Some(thread)) if !name.is_empty() => {
                     self.names.insert(thread, name.to_owned());
@@ -251,6 +255,19 @@ MAPPED_LIBRARIES:
         let total = Counts { allocs: 3, alloc_bytes: 3164, live: 3, live_bytes: 3164 };
         assert_eq!(profile.total(), total);
         assert!(!profile.has_allocs && profile.is_sampled());
+    }
+
+    #[test]
+    fn lines_of_one_stack_are_added() {
+        let lines = "t*: 1: 10 [2: 20]\nt*: 3: 30 [4: 40]\n";
+        let text = format!("heap_v2/1\n@ 0x5\n{lines}@ 0x5\n{lines}MAPPED_LIBRARIES:\n");
+        let total = Counts { allocs: 12, alloc_bytes: 120, live: 8, live_bytes: 80 };
+        assert_eq!(read(text.as_bytes()).expect("a profile").total(), total);
+        let most = u64::MAX;
+        let line = format!("t*: {most}: {most} [{most}: {most}]\n").repeat(2);
+        let refused =
+            read(format!("heap_v2/1\n@ 5\n{line}@ 6\n{line}MAPPED_LIBRARIES:\n").as_bytes());
+        assert_eq!(refused.err().as_deref(), Some("its numbers are too large to be added"));
     }
 
     #[test]
