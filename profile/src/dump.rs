@@ -51,12 +51,7 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
     let name = match name {
         Some(name) => name,
         None => {
-            let prefix = control::profile::prefix();
-            let prefix = prefix.as_c_str().to_bytes();
-            if prefix.is_empty() {
-                return Err(libc::EINVAL);
-            }
-            name_by_cause(&mut path, prefix, cause).ok_or(libc::ENAMETOOLONG)?;
+            name_by_prefix(&mut path, cause)?;
             path.as_c_str()
         }
     };
@@ -95,6 +90,18 @@ pub fn is_unwanted(error: c_int) -> bool {
 
 fn is_off() -> bool {
     !control::profile::is_enabled() || control::profile::prefix().as_c_str().is_empty()
+}
+
+/// Appends the name of the next file. It is out of line, so that the prefix is on the stack only
+/// until there is a name.
+#[inline(never)]
+fn name_by_prefix(path: &mut Path, cause: Cause) -> Result<(), c_int> {
+    let prefix = control::profile::prefix();
+    let prefix = prefix.as_c_str().to_bytes();
+    if prefix.is_empty() {
+        return Err(libc::EINVAL);
+    }
+    name_by_cause(path, prefix, cause).map(|_| ()).ok_or(libc::ENAMETOOLONG)
 }
 
 /// Appends the name of the next file.

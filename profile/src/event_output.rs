@@ -2,7 +2,7 @@
 
 use crate::event_file::{self as format, Chunk, MAGIC, room_for};
 use crate::mappings::{self, Mapping};
-use crate::output_file;
+use crate::output_file::{self, Kind};
 use crate::path::Path;
 use crate::process::{self, process_id};
 use core::ffi::{CStr, c_int};
@@ -93,7 +93,8 @@ impl Output {
     ///
     /// # Errors
     /// The system's error number: `EEXIST` if there is such a file, whole or unfinished, and none
-    /// of that name can be begun. There is no new file then.
+    /// of that name can be begun; `EISDIR`, `ELOOP` and `ESPIPE` if the name is a directory's, a
+    /// symbolic link's, or a device's, pipe's or socket's. There is no new file then.
     pub(crate) fn begin(&mut self, is_named: bool) -> Result<(), c_int> {
         (self.next_stack, self.known.count, self.file.error) = (1, 0, 0);
         self.file.length = MAGIC.len() as u64;
@@ -116,8 +117,12 @@ impl Output {
     /// this process perhaps, left its recording.
     fn create(&mut self, is_named: bool) -> Result<(), c_int> {
         let path = self.file.path.as_c_str();
-        if !is_named && output_file::exists(path) {
-            return Err(libc::EEXIST);
+        match output_file::kind(path) {
+            Kind::File if is_named || !output_file::exists(path) => {}
+            Kind::Directory if is_named => return Err(libc::EISDIR),
+            Kind::Link if is_named => return Err(libc::ELOOP),
+            Kind::Special if is_named => return Err(libc::ESPIPE),
+            _ => return Err(libc::EEXIST),
         }
         let names = if is_named { output_file::MOST_TAKEN } else { 1 };
         for number in 0..names {
@@ -308,6 +313,30 @@ mod tests {
         output.end(Counts::default()).expect("a whole file");
         let new = [&[("a".into(), false)][..], &old].concat();
         assert_eq!(left(&directory), new);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let name = std::format!("lumalloc-no-file-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = |name: &str| directory.join(name);
+        let c_path = |name: &str| {
+            std::ffi::CString::new(path(name).into_os_string().into_encoded_bytes())
+                .expect("a path")
+        };
+        std::os::unix::fs::symlink("nowhere", path("link")).expect("a link");
+        std::os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
+        std::fs::create_dir(path("inside")).expect("a directory");
+        let mut output = std::boxed::Box::new(Output::new());
+        let kinds = [("link", libc::ELOOP), ("socket", libc::ESPIPE), ("inside", libc::EISDIR)];
+        for (name, error) in kinds {
+            output.set_name(&c_path(name)).expect("a name");
+            assert_eq!(output.begin(true), Err(error), "{name}");
+            assert_eq!(output.begin(false), Err(libc::EEXIST), "{name}");
+            assert!(!path(name).with_extension("tmp").exists());
+        }
         std::fs::remove_dir_all(&directory).expect("removed");
     }
 

@@ -7,8 +7,8 @@ use crc::{CRC_32_ISO_HDLC, Crc, Digest, Table};
 
 /// Bytes before those of a block: whether it is the last one, and their number twice.
 const HEAD: usize = 5;
-/// The most bytes of a block, with what stands before them.
-const BLOCK: usize = HEAD + 8192;
+/// The most bytes of a block, with what stands before them. They lie on the stack of a thread.
+const BLOCK: usize = HEAD + 2048;
 /// Bytes that the checksum takes at a time.
 const PIECE: usize = 16;
 /// Magic number, method "deflate", no flags, no time, unknown system.
@@ -55,10 +55,11 @@ impl<'a> Gzip<'a> {
     }
 
     /// Ends the file. Returns `false` if anything was lost.
-    pub(crate) fn end(mut self) -> bool {
+    pub(crate) fn end(&mut self) -> bool {
         self.flush(true);
         let Gzip { sink, checksum, length, is_whole, .. } = self;
-        is_whole && sink.put(&checksum.finalize().to_le_bytes()) && sink.put(&length.to_le_bytes())
+        let checksum = checksum.clone().finalize();
+        *is_whole && sink.put(&checksum.to_le_bytes()) && sink.put(&length.to_le_bytes())
     }
 }
 

@@ -38,19 +38,15 @@ pub(crate) fn for_each(mut see: impl FnMut(&Mapping<'_>)) {
         file.note(&line);
         if line.may_run && !line.name.is_empty() {
             let (id, length) = file.build_id(&line);
-            see(&Mapping {
-                start: line.start,
-                end: line.end,
-                offset: line.offset,
-                name: without_note(line.name),
-                build_id: id.get(..length).unwrap_or_default(),
-            });
+            let build_id = id.get(..length).unwrap_or_default();
+            let name = if build_id.is_empty() { line.name } else { without_note(line.name) };
+            see(&Mapping { start: line.start, end: line.end, offset: line.offset, name, build_id });
         }
     });
 }
 
 /// Removes what the system adds to the path of a file that another one has replaced. The build-id
-/// says whether the file of that name is still the same.
+/// says whether the file of that name is still the same. Where there is none, only this says it.
 fn without_note(name: &[u8]) -> &[u8] {
     name.strip_suffix(b" (deleted)").unwrap_or(name)
 }
@@ -67,7 +63,8 @@ impl FileBegin {
     }
 
     fn note(&mut self, line: &Line<'_>) {
-        if line.offset == 0 {
+        // Memory of no file may lie between two parts of one.
+        if line.offset == 0 && line.name.starts_with(b"/") {
             *self = FileBegin { start: line.start, hash: hash(line.name) };
         }
     }
@@ -207,10 +204,63 @@ mod tests {
     use std::string::String;
     use std::vec::Vec;
 
+    /// Maps a file so that it may be run, and removes it. Returns the name that it has then.
+    #[allow(unsafe_code, reason = "a mapping of a file has no safe interface")]
+    fn name_of_removed(what: &str, contents: &[u8]) -> (String, String) {
+        use std::os::fd::AsRawFd;
+        let name = std::format!("lumalloc-{what}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, contents).expect("a file");
+        let file = std::fs::File::open(&path).expect("the file");
+        let (how, size) = (libc::PROT_READ | libc::PROT_EXEC, contents.len());
+        let (null, fd) = (core::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: a new mapping, at an address of the system's choice.
+        let at = unsafe { libc::mmap(null, size, how, libc::MAP_PRIVATE, fd, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        std::fs::remove_file(&path).expect("removed");
+        let mut found = None;
+        for_each(|mapping| {
+            if mapping.start == at as u64 {
+                found = Some(String::from_utf8_lossy(mapping.name).into_owned());
+            }
+        });
+        // SAFETY: nothing uses the mapping.
+        unsafe { libc::munmap(at, size) };
+        (found.expect("the mapping"), path.to_string_lossy().into_owned())
+    }
+
     #[test]
-    fn a_replaced_file_keeps_its_name() {
+    fn a_replaced_file_keeps_its_name_if_its_build_id_tells_the_file() {
         assert_eq!(without_note(b"/bin/a b (deleted)"), b"/bin/a b");
         assert_eq!(without_note(b"/bin/a"), b"/bin/a");
+        let (name, path) = name_of_removed("no-id", &[0; 4096]);
+        assert_eq!(name, std::format!("{path} (deleted)"));
+        let own = std::fs::read("/proc/self/exe").expect("this program");
+        let (name, path) = name_of_removed("id", &own);
+        assert_eq!(name, path);
+    }
+
+    #[test]
+    fn the_parts_of_a_file_may_have_other_memory_between_them() {
+        let mut file = FileBegin::new();
+        let begin = file_begin();
+        let line = |offset, name| Line { start: begin, end: 0, may_run: true, offset, name };
+        file.note(&line(0, b"/a"));
+        file.note(&line(0, b""));
+        assert!(file.build_id(&line(4096, b"/a")).1 >= 16);
+        assert_eq!(file.build_id(&line(4096, b"/b")).1, 0);
+    }
+
+    /// Where the file of this program begins in memory.
+    fn file_begin() -> u64 {
+        let own = std::env::current_exe().expect("this program").into_os_string();
+        let own = own.into_encoded_bytes();
+        let mut begin = None;
+        for_each_line(c"/proc/self/maps", |line| {
+            let line = parse(line).filter(|line| line.offset == 0 && line.name == &own[..]);
+            begin = begin.or(line.map(|line| line.start));
+        });
+        begin.expect("a mapping")
     }
 
     #[test]

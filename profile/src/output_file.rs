@@ -100,7 +100,8 @@ impl Drop for File {
 pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
     keep_errno(|| {
         let Ok(file) = File::open(path, libc::O_RDONLY) else { return };
-        let mut buffer = [0; 4096];
+        // It lies on the stack of a thread, which may have little.
+        let mut buffer = [0; 1024];
         loop {
             let length = file.read(&mut buffer);
             if length == 0 {
@@ -204,15 +205,51 @@ impl Sink for ToFile<'_> {
     }
 }
 
+/// What stands at a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing, or a file that another one can take the place of.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, a pipe or a socket.
+    Special,
+}
+
+/// Returns what stands at a path. A link is not followed.
+pub(crate) fn kind(path: &CStr) -> Kind {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is a C string, and the place is writable.
+    if keep_errno(|| unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) }) != 0 {
+        return Kind::File;
+    }
+    // SAFETY: the call has filled it.
+    match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
+        libc::S_IFREG => Kind::File,
+        libc::S_IFDIR => Kind::Directory,
+        libc::S_IFLNK => Kind::Link,
+        _ => Kind::Special,
+    }
+}
+
 /// Writes a file. It has its name only once it is whole. Until then the number of the process,
 /// another number and `.tmp` follow the name, so that two writers of one name do not meet: the file
 /// of the one that ends last stays.
 ///
+/// A device, a pipe and what a symbolic link leads to are written to directly, as `/dev/stdout`.
+///
 /// # Errors
-/// The system's error number. The file of that name is then as it was before.
+/// The system's error number. The file of that name is then as it was before, unless it was written
+/// to directly.
 pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+    if matches!(kind(path), Kind::Link | Kind::Special) {
+        return write_directly(path, write);
+    }
     keep_errno(|| {
-        let (file, unfinished) = create_unfinished(path)?;
+        let mut unfinished = Path::new();
+        let file = create_unfinished(path, &mut unfinished)?;
         let unfinished = unfinished.as_c_str();
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
@@ -230,25 +267,30 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
     })
 }
 
-/// Creates a file that no other writer has. Returns it with its name.
-fn create_unfinished(path: &CStr) -> Result<(File, Path), c_int> {
+fn write_directly(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+    const HOW: c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+    let file = keep_errno(|| File::open(path, HOW))?;
+    to_descriptor(file.0, write)
+}
+
+/// Creates a file that no other writer has, and sets its name.
+fn create_unfinished(path: &CStr, name: &mut Path) -> Result<File, c_int> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..MOST_TAKEN {
         // A process that had this number may have left such a file, here or in a container.
-        let name = unfinished_of(path, NEXT.fetch_add(1, Relaxed)).ok_or(libc::ENAMETOOLONG)?;
+        name_unfinished(path, NEXT.fetch_add(1, Relaxed), name).ok_or(libc::ENAMETOOLONG)?;
         match File::open(name.as_c_str(), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL) {
             Err(libc::EEXIST) => {}
-            file => return file.map(|file| (file, name)),
+            file => return file,
         }
     }
     Err(libc::EEXIST)
 }
 
-fn unfinished_of(path: &CStr, number: u64) -> Option<Path> {
-    let mut name = Path::new();
+fn name_unfinished(path: &CStr, number: u64, name: &mut Path) -> Option<()> {
+    name.clear();
     name.push(path.to_bytes())?.push(b".")?.push_number(u64::from(process_id()))?;
-    name.push(b".")?.push_number(number)?.push(UNFINISHED)?;
-    Some(name)
+    name.push(b".")?.push_number(number)?.push(UNFINISHED).map(|_| ())
 }
 
 fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
@@ -306,6 +348,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let directory = directory("lumalloc-special");
+        let [pipe, link, file] = ["pipe", "link", "file"].map(|name| directory.join(name));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(made.success());
+        let path = c_path(&pipe);
+        let writer = std::thread::spawn(move || write_whole(&path, |sink| sink.put(b"piped")));
+        assert_eq!(std::fs::read(&pipe).expect("what comes in"), b"piped");
+        assert_eq!(writer.join().expect("no panic"), Ok(()));
+        assert!(std::fs::metadata(&pipe).expect("the pipe").file_type().is_fifo());
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        for text in [&b"longer"[..], b"short"] {
+            write_whole(&c_path(&link), |sink| sink.put(text)).expect("written");
+            assert_eq!(std::fs::read(&file).expect("the file"), text);
+        }
+        assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
+        std::fs::remove_dir_all(&directory).expect("removed");
+        assert_eq!(write_whole(c"/dev/full", |sink| sink.put(b"x")), Err(libc::ENOSPC));
+    }
+
+    #[test]
     fn two_writers_of_one_name_do_not_meet() {
         let directory = directory("lumalloc-writers");
         let path = c_path(&directory.join("profile"));
@@ -326,11 +390,16 @@ mod tests {
     fn a_file_that_another_process_left_is_not_written_to() {
         let directory = directory("lumalloc-left");
         let path = c_path(&directory.join("profile"));
-        let (_, first) = create_unfinished(&path).expect("a file");
+        let mut first = Path::new();
+        create_unfinished(&path, &mut first).expect("a file");
         let number = first.as_c_str().to_str().expect("text").rsplit('.').nth(1);
         let number: u64 = number.expect("a number").parse().expect("a number");
         // Other tests take numbers too.
-        let taken = (number + 1..number + 100).filter_map(|number| unfinished_of(&path, number));
+        let taken = (number + 1..number + 100).map(|number| {
+            let mut name = Path::new();
+            name_unfinished(&path, number, &mut name).expect("a name");
+            name
+        });
         let taken: std::vec::Vec<Path> = taken.collect();
         taken.iter().for_each(|name| create(name.as_c_str(), b"left").expect("a file"));
         write_whole(&path, |sink| sink.put(b"new")).expect("a file");

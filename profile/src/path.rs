@@ -23,6 +23,12 @@ impl Path {
         Path { bytes: [0; LONGEST_PATH], length: 0 }
     }
 
+    /// Makes the path empty.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.fill(0);
+        self.length = 0;
+    }
+
     /// Appends bytes. Returns `None`, and changes nothing, if the path would be too long.
     pub fn push(&mut self, bytes: &[u8]) -> Option<&mut Path> {
         // The last byte stays zero.

@@ -165,31 +165,39 @@ struct File<'a> {
 impl File<'_> {
     /// Writes a field of the profile that has bytes: a string or a message.
     fn field(&mut self, field: u64, bytes: Option<&[u8]>) {
+        self.field_of(field, bytes.map_or(0, <[u8]>::len));
+        self.put(bytes);
+    }
+
+    /// Writes what stands before the bytes of a field.
+    fn field_of(&mut self, field: u64, length: usize) {
         let mut head = [0; 16];
         let mut message = Message::new(&mut head);
-        let length = bytes.map_or(0, <[u8]>::len) as u64;
-        let head = message.element(field << 3 | 2).element(length).end();
-        let put = |bytes: &[u8]| self.sink.put(bytes);
-        let is_put = bytes.is_some() && [head, bytes].into_iter().flatten().all(put);
+        self.put(message.element(field << 3 | 2).element(length as u64).end());
+    }
+
+    fn put(&mut self, bytes: Option<&[u8]>) {
+        let is_put = bytes.is_some_and(|bytes| self.sink.put(bytes));
         self.is_whole = self.is_whole && is_put;
     }
 
     /// Writes a field of the profile that is a number.
     fn number(&mut self, field: u64, number: u64) {
         let mut bytes = [0; 24];
-        let is_put = Message::new(&mut bytes)
-            .number(field, number)
-            .end()
-            .is_some_and(|bytes| self.sink.put(bytes));
-        self.is_whole = self.is_whole && is_put;
+        self.put(Message::new(&mut bytes).number(field, number).end());
     }
 
-    /// Writes a string, and returns its index. The empty string has one already.
+    /// Writes a string, and returns its index. The empty string has one already. Each byte that is
+    /// no UTF-8, as paths may have, becomes `?`: readers refuse these.
     fn string(&mut self, string: &[u8]) -> u64 {
         if string.is_empty() {
             return 0;
         }
-        self.field(6, Some(string));
+        self.field_of(6, string.len());
+        for part in string.utf8_chunks() {
+            self.put(Some(part.valid().as_bytes()));
+            part.invalid().iter().for_each(|_| self.put(Some(b"?")));
+        }
         self.strings += 1;
         self.strings - 1
     }
@@ -354,5 +362,30 @@ impl Sink for Line {
         room.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
         self.length = (self.length + bytes.len()).min(self.bytes.len());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn strings_are_utf_8() {
+        let mut bytes = Vec::new();
+        let mut file = File {
+            sink: &mut bytes,
+            lg_sample: 19,
+            strings: 12,
+            mappings: &mut [],
+            locations: Locations::new(&mut []),
+            names: Names::new(&mut []),
+            last_location: 0,
+            is_whole: true,
+        };
+        let strings = [&b"/b\xc3\xa4r"[..], b"", b"/a\xff\xc3/b"];
+        assert_eq!(strings.map(|string| file.string(string)), [12, 0, 13]);
+        assert!(file.is_whole);
+        assert_eq!(bytes, b"\x32\x05/b\xc3\xa4r\x32\x06/a??/b");
     }
 }

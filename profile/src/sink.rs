@@ -8,8 +8,9 @@ pub trait Sink {
     fn put(&mut self, bytes: &[u8]) -> bool;
 }
 
-/// Bytes that are collected before they are handed on.
-const BUFFER: usize = 4096;
+/// Bytes that are collected before they are handed on. They lie on the stack of a thread, which may
+/// have little.
+const BUFFER: usize = 1024;
 
 /// Two hexadecimal digits for each byte.
 static PAIRS: [[u8; 2]; 256] = {

@@ -13,6 +13,7 @@ mod testing;
 mod error;
 mod program_file;
 pub mod profile;
+mod ranges;
 mod variance;
 mod calibration;
 mod read;

@@ -172,6 +172,20 @@ fn a_profile_is_written_at_each_interval() {
 }
 
 #[test]
+fn a_thread_with_a_small_stack_writes_a_profile() {
+    let program = cc("profile_small_stack.c", &["-pthread"]);
+    for (format, kibibytes) in [("heap_v2", "32"), ("pprof", "40")] {
+        let directory = scratch(&format!("profile-small-stack-{format}"));
+        let conf = "prof:true,lg_prof_sample:10,lg_prof_interval:20,prof_prefix:own";
+        let conf = format!("{conf},prof_format:{format}");
+        let run = Run::preloaded(&program).args([kibibytes]).dir(&directory).conf(&conf);
+        assert_eq!(run.stdout(), "ended\n", "{format}");
+        let count = std::fs::read_dir(&directory).expect("the directory").count();
+        assert!((4..=7).contains(&count), "{format}: {count}");
+    }
+}
+
+#[test]
 fn a_profile_is_written_at_each_maximum() {
     let program = cc("profile_sites.cc", &[]);
     let directory = scratch("profile-maximum");

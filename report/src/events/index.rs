@@ -219,7 +219,7 @@ mod tests {
             program: "/bin/x".into(),
         };
         assert_eq!(index.process, process);
-        assert_eq!(index.mappings.find(0x1fff, 1), Some(0));
+        assert_eq!(index.mappings.order(1).collect::<Vec<_>>(), [0]);
         assert_eq!(index.stacks.iter().nth(1), Some((&[0x1010, 0x1001][..], 1)));
         assert_eq!(index.messages, [Message { time: START + 7, text: "double free".into() }]);
         assert_eq!((index.dropped, index.last, index.is_cut), (5, START + 9, false));

@@ -39,22 +39,20 @@ impl Mappings {
     /// after so many parts: the last ones before that, then the first ones after it, which have
     /// what was mapped in between.
     pub(super) fn order(&self, seen: u32) -> impl Iterator<Item = usize> + '_ {
-        let behind = self.parts.partition_point(|part| *part <= seen);
-        (0..behind).rev().chain(behind..self.all.len())
+        let known = self.known(seen);
+        (0..known).rev().chain(known..self.all.len())
     }
 
-    /// The mapping of an address that was seen after so many parts.
-    pub(super) fn find(&self, address: u64, seen: u32) -> Option<usize> {
-        self.order(seen).find(|mapping| {
-            let mapping = &self.all[*mapping];
-            (mapping.start..mapping.limit).contains(&address)
-        })
+    /// How many mappings the first parts have.
+    pub(super) fn known(&self, seen: u32) -> usize {
+        self.parts.partition_point(|part| *part <= seen)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ranges;
 
     #[test]
     fn a_later_mapping_holds_from_then_on() {
@@ -71,7 +69,8 @@ mod tests {
             (0x5000, 0, Some(2)),
             (0x4000, 3, None),
         ] {
-            assert_eq!(mappings.find(address, seen), expected, "{address:#x} {seen}");
+            let found = ranges::find(mappings.all(), &[(address, mappings.known(seen))]);
+            assert_eq!(found, [expected], "{address:#x} {seen}");
         }
         assert_eq!(mappings.order(1).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(mappings.order(3).collect::<Vec<_>>(), [2, 1, 0]);

@@ -10,6 +10,7 @@ use crate::block_type::{of_deletion, of_functions};
 use crate::calls;
 use crate::error::Result;
 use crate::profile::{Location, Profile};
+use crate::ranges;
 use crate::rtti::Rtti;
 use crate::symbols::{Frame, Search, Symbols, printable};
 use crate::views::place;
@@ -183,20 +184,33 @@ impl<'a> Names<'a> {
 fn profile(recording: &Recording) -> Profile {
     let mappings = recording.mappings();
     let mut profile = Profile { mappings: mappings.all().to_vec(), ..Profile::default() };
-    let mut known = HashMap::new();
+    // Each address with the mappings that were known, in the order in which they come.
+    let (mut places, mut asked) = (HashMap::new(), Vec::new());
+    let mut stacks: Vec<Vec<usize>> = Vec::new();
     for (addresses, seen) in recording.stacks().iter() {
-        let locations = addresses.iter().map(|address| {
+        let known = mappings.known(seen);
+        let place = |address: &u64| {
             // The call stands before its return address.
-            let address = address.saturating_sub(1);
-            let mapping = mappings.find(address, seen);
-            *known.entry((address, mapping)).or_insert_with(|| {
-                profile.locations.push(Location { address, mapping, lines: Vec::new() });
-                profile.locations.len() - 1
+            let one = (address.saturating_sub(1), known);
+            *places.entry(one).or_insert_with(|| {
+                asked.push(one);
+                asked.len() - 1
             })
-        });
-        let locations = locations.collect();
-        profile.stacks.push(locations);
+        };
+        stacks.push(addresses.iter().map(place).collect());
     }
+    let mut known = HashMap::new();
+    let location = |((address, _), mapping): (&ranges::Asked, Option<usize>)| {
+        *known.entry((*address, mapping)).or_insert_with(|| {
+            let lines = Vec::new();
+            profile.locations.push(Location { address: *address, mapping, lines });
+            profile.locations.len() - 1
+        })
+    };
+    let found = ranges::find(mappings.all(), &asked);
+    let locations: Vec<usize> = asked.iter().zip(found).map(location).collect();
+    stacks.iter_mut().flatten().for_each(|place| *place = locations[*place]);
+    profile.stacks = stacks;
     profile
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::excerpt;
 use super::limits::Names;
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
+use crate::ranges;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -75,7 +76,11 @@ impl Reader {
             self.lines.push(Lines::default());
         } else if let Some((thread, numbers, name)) = numbers(line) {
             match (self.lines.last_mut(), thread) {
-                (Some(lines), None) => lines.all = Some(numbers),
+                (Some(lines), None) => {
+                    // As jeprof, which adds lines up.
+                    let all = lines.all.get_or_insert_default();
+                    all.iter_mut().zip(numbers).for_each(|(sum, it)| *sum = sum.saturating_add(it));
+                }
                 (Some(lines), Some(thread)) => lines.threads.push((thread, numbers)),
                 (None, Some(thread)) if !name.is_empty() => {
                     self.names.insert(thread, name.to_owned());
@@ -108,13 +113,18 @@ impl Reader {
             let mut indices = Vec::new();
             for address in addresses {
                 let index = *known.entry(*address).or_insert_with(|| {
-                    profile.locations.push(location(*address, &profile.mappings));
+                    // The call stands before its return address.
+                    let address = address.saturating_sub(1);
+                    profile.locations.push(Location { address, ..Location::default() });
                     profile.locations.len() - 1
                 });
                 indices.push(index);
             }
             profile.stacks.push(indices);
         }
+        let addresses: Vec<_> = profile.locations.iter().map(|at| (at.address, 0)).collect();
+        let found = ranges::find(&profile.mappings, &addresses);
+        profile.locations.iter_mut().zip(found).for_each(|(at, mapping)| at.mapping = mapping);
         Ok(profile)
     }
 }
@@ -169,13 +179,6 @@ fn numbers(line: &str) -> Option<(Option<i64>, Numbers, &str)> {
     };
     let ((live, live_bytes), (ever, ever_bytes)) = (pair(live)?, pair(ever)?);
     Some((thread, [live, live_bytes, ever, ever_bytes], name.trim()))
-}
-
-fn location(return_address: u64, mappings: &[Mapping]) -> Location {
-    let address = return_address.saturating_sub(1);
-    let mapping =
-        mappings.iter().position(|mapping| (mapping.start..mapping.limit).contains(&address));
-    Location { address, mapping, lines: Vec::new() }
 }
 
 /// A line of `/proc/self/maps`, if it is of code.
@@ -252,6 +255,34 @@ MAPPED_LIBRARIES:
         let total = Counts { allocs: 3, alloc_bytes: 3164, live: 3, live_bytes: 3164 };
         assert_eq!(profile.total(), total);
         assert!(!profile.has_allocs && profile.is_sampled());
+    }
+
+    #[test]
+    fn lines_of_one_stack_are_added() {
+        let lines = "t*: 1: 10 [2: 20]\nt*: 3: 30 [4: 40]\n";
+        let text = format!("heap_v2/1\n@ 0x5\n{lines}@ 0x5\n{lines}MAPPED_LIBRARIES:\n");
+        let total = Counts { allocs: 12, alloc_bytes: 120, live: 8, live_bytes: 80 };
+        assert_eq!(read(text.as_bytes()).expect("a profile").total(), total);
+        let most = u64::MAX;
+        let line = format!("t*: {most}: {most} [{most}: {most}]\n").repeat(2);
+        let refused =
+            read(format!("heap_v2/1\n@ 5\n{line}@ 6\n{line}MAPPED_LIBRARIES:\n").as_bytes());
+        assert_eq!(refused.err().as_deref(), Some("its numbers are too large to be added"));
+    }
+
+    #[test]
+    fn many_mappings_and_many_addresses_take_little_time() {
+        let count = 150_000u64;
+        let stack = |at| format!("@ {:#x}\n t*: 1: 1 [0: 0]\n", at * 32 + 9);
+        let range = |at| format!("{:x}-{:x} r-xp 0 0:0 0 [{at}]\n", at * 32, at * 32 + 16);
+        let stacks: String = (1..=count).map(stack).collect();
+        let ranges: String = (1..=count).map(range).collect();
+        let text = format!("heap_v2/1\n{stacks}MAPPED_LIBRARIES:\n{ranges}");
+        let start = std::time::Instant::now();
+        let profile = read(text.as_bytes()).expect("a profile");
+        let last = profile.locations.last().and_then(|last| last.mapping);
+        assert_eq!(last.map(|last| profile.mappings[last].file.as_str()), Some("[150000]"));
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     }
 
     #[test]

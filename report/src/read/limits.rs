@@ -2,6 +2,7 @@
 //! message is 2 bytes in the file and about 100 bytes in memory, and a number is 1 byte in the file
 //! and 8 in memory.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 /// The most messages: samples and their labels, places and their lines, functions, mappings and
@@ -16,6 +17,7 @@ const NAMES: usize = 512 << 20;
 const PARTS: std::ops::RangeInclusive<u64> = 1..=6;
 const SAMPLE: u64 = 2;
 const LOCATION: u64 = 4;
+const STRING: u64 = 6;
 const COMMENT: u64 = 13;
 
 /// Refuses a file that has too many messages or numbers. What comes after damage is not counted,
@@ -31,6 +33,27 @@ fn check_at_most(messages: usize, numbers: usize, file: &[u8]) -> Result<(), Str
         }
         TooMany::Numbers => format!("it has more than {numbers} values and places of stacks"),
     })
+}
+
+/// Returns the file with `?` in place of each byte of a string that is no UTF-8, which the decoder
+/// refuses: paths may have any bytes.
+pub(super) fn with_valid_names(file: &[u8]) -> Cow<'_, [u8]> {
+    let mut valid = Cow::Borrowed(file);
+    let mut fields = Fields(file);
+    while let Some((field, contents)) = fields.next() {
+        let text = contents.filter(|_| field == STRING).unwrap_or_default();
+        if std::str::from_utf8(text).is_ok() {
+            continue;
+        }
+        let mut at = file.len() - fields.0.len() - text.len();
+        for chunk in text.utf8_chunks() {
+            at += chunk.valid().len();
+            let end = at + chunk.invalid().len();
+            valid.to_mut()[at..end].fill(b'?');
+            at = end;
+        }
+    }
+    valid
 }
 
 /// What there is too much of.

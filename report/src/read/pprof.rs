@@ -104,7 +104,7 @@ pub(crate) fn places(bytes: &[u8]) -> Result<Profile> {
 /// Decodes a file that is not compressed.
 pub(crate) fn decode(bytes: &[u8]) -> Result<proto::Profile> {
     limits::check(bytes)?;
-    proto::Profile::decode(bytes)
+    proto::Profile::decode(&*limits::with_valid_names(bytes))
         .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))
 }
 
@@ -303,6 +303,17 @@ mod tests {
         let profile = File::default().path("main > f", 8, 1, 1).read();
         let line = &profile.locations[profile.stacks[0][0]].lines[0];
         assert_eq!((line.function.as_str(), line.file.as_str(), line.line), ("f", "f.c", 2));
+    }
+
+    #[test]
+    fn a_path_that_is_no_utf_8_is_read() {
+        let mut file = one_stack();
+        file.profile.mapping[0].filename = file.string("/bin/a\u{7f}\u{7f}b\u{e4}");
+        let mut bytes = file.encode();
+        bytes.iter_mut().filter(|byte| **byte == 0x7f).for_each(|byte| *byte = 0xff);
+        let profile = read(&bytes).expect("a profile");
+        assert_eq!(profile.mappings[0].file, "/bin/a??b\u{e4}");
+        assert_eq!(profile.total(), read(&file.encode()).expect("a profile").total());
     }
 
     #[test]

@@ -130,6 +130,13 @@ impl Image {
         Some(start.wrapping_add(part.offset).wrapping_sub(part.address))
     }
 
+    /// From the first address to the end of the last part.
+    pub(super) fn range(&self) -> std::ops::Range<u64> {
+        let begin = self.parts.iter().map(|part| part.address).min().unwrap_or(0);
+        let ends = self.parts.iter().map(|part| part.address.saturating_add(part.memory_size));
+        begin..ends.max().unwrap_or(0)
+    }
+
     /// Whether an address lies in the file.
     pub(super) fn contains(&self, address: u64) -> bool {
         self.parts.iter().any(|part| part.contains(address))

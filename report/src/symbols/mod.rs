@@ -53,6 +53,7 @@ impl Symbols {
             let frames = symbols.frames(location, &profile.mappings);
             symbols.locations.push(frames);
         }
+        symbols.notes = std::mem::take(&mut symbols.notes).into_iter().map(printable).collect();
         symbols
     }
 
@@ -147,18 +148,20 @@ struct Files {
 }
 
 impl Files {
-    /// Reads each file once.
+    /// Reads each file once. Another file may have had the same path before, as a module that is
+    /// built anew and opened again: the build-id tells them apart.
     fn find(profile: &Profile, search: &Search, notes: &mut Vec<String>) -> Files {
         let bare = profile.locations.iter().filter(|location| location.lines.is_empty());
         let used: HashSet<usize> = bare.filter_map(|location| location.mapping).collect();
         let mut files = Files { program: program(&profile.mappings), ..Files::default() };
-        let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        let mut known: HashMap<(PathBuf, &str), usize> = HashMap::new();
         for (index, mapping) in profile.mappings.iter().enumerate() {
             let is_program = is_same_file(mapping, files.program, &profile.mappings);
             files.is_program.push(is_program);
             let path = path(mapping, is_program, search);
             let module = used.contains(&index).then(|| {
-                *known.entry(path).or_insert_with_key(|path| {
+                let file = (path, mapping.build_id.as_str());
+                *known.entry(file).or_insert_with_key(|(path, _)| {
                     files.modules.push(find_module(mapping, path, search, notes));
                     files.modules.len() - 1
                 })
@@ -307,6 +310,41 @@ mod tests {
     }
 
     #[test]
+    fn files_of_one_path_are_told_apart_by_their_build_ids() {
+        let directory = crate::rtti::testing::Directory::new("one-path");
+        let [source, file] = ["x.c", "x.so"].map(|name| directory.0.join(name));
+        std::fs::write(&source, "int f(int a) { return a * 3; }").expect("written");
+        let id = Path::new("-Wl,--build-id=0xabcd");
+        let flags = ["-shared", "-fPIC", "-o"].map(Path::new);
+        crate::rtti::testing::tool("gcc", &[&flags[..], &[&file, id, &source]].concat());
+        let path = file.display().to_string();
+        let symbols = crate::rtti::testing::tool("nm", &[&file]);
+        let line = symbols.lines().find(|line| line.ends_with(" T f")).expect("f");
+        let address = u64::from_str_radix(&line[..16], 16).expect("an address");
+        let mapping = |start: u64, build_id: &str| Mapping {
+            start,
+            limit: start + 0x10_0000,
+            offset: 0,
+            file: path.clone(),
+            build_id: build_id.to_owned(),
+        };
+        let location =
+            |address, mapping| Location { address, mapping: Some(mapping), lines: Vec::new() };
+        for (ids, expected) in [(["1234", "abcd"], [0, 1]), (["abcd", "1234"], [1, 0])] {
+            let profile = Profile {
+                mappings: vec![mapping(0x10_0000, ids[0]), mapping(0x50_0000, ids[1])],
+                locations: vec![location(0x10_0000 + address, 0), location(0x50_0000 + address, 1)],
+                ..Profile::default()
+            };
+            let symbols = Symbols::of(&profile, &Search::default());
+            let bare = format!("x.so+{address:#x}");
+            let name = |at: usize| &symbols.functions()[symbols.location(at)[0].function];
+            let names = [name(expected[0]), name(expected[1])];
+            assert_eq!(names, [&bare, "f"].map(str::to_owned).each_ref(), "{ids:?}");
+        }
+    }
+
+    #[test]
     fn names_do_not_control_the_terminal() {
         let mut named = profile("/nowhere/x");
         let line = Line { function: "f\x1b[2J".into(), file: "a\n.c".into(), line: 7 };
@@ -314,6 +352,12 @@ mod tests {
         let symbols = Symbols::of(&named, &Search::default());
         assert_eq!(symbols.functions(), ["f\u{fffd}[2J"]);
         assert_eq!(symbols.location(0)[0].file, "a\u{fffd}.c");
+    }
+
+    #[test]
+    fn notes_do_not_control_the_terminal() {
+        let note = "/nowhere/\u{fffd}[2Jx: no such file or directory; its addresses have no names";
+        assert_eq!(names(&profile("/nowhere/\x1b[2Jx")).1, [note]);
     }
 
     #[test]

@@ -134,13 +134,17 @@ impl Module {
             let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
             return Found { places: vec![self.bare(offset)], offset: 0, is_bare: true };
         };
-        let images = [self.own.as_ref(), self.debug_image.as_ref()];
-        let symbol = images.into_iter().flatten().find_map(|image| image.symbol(inside));
+        let images = [self.debug_image.as_ref(), self.own.as_ref()];
+        let symbols = images.into_iter().flatten().filter_map(|image| image.symbol(inside));
+        // A file without most of its symbols may have one far before the address.
+        let symbol = symbols.max_by_key(|symbol| symbol.address);
         let mut places = self.debug.as_ref().map(|debug| debug.places(inside)).unwrap_or_default();
         if places.is_empty() {
             places.push(Place::default());
         }
         let last = places.len() - 1;
+        let begin = places[last].start.unwrap_or(0);
+        let symbol = symbol.filter(|symbol| symbol.address >= begin);
         let start = symbol.map(|symbol| symbol.address).or(places[last].start);
         if let Some(place) = places.last_mut() {
             place.function = not_inlined(place, symbol);
@@ -229,6 +233,49 @@ fn shared(image: &Image, search: &Search) -> Option<Image> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rtti::testing::{Directory, tool};
+
+    const CODE: &str = "static int inner(int a) { return a * 3; }\n\
+                        int (*const table)(int) = inner;\n\
+                        int outer(int a) { return table(a) + 1; }\n";
+    /// A function without a size, as those of assembly often are.
+    const ASSEMBLY: &str = ".globl bare\n.type bare,@function\nbare: ret\n\
+                            .section .note.GNU-stack,\"\",@progbits\n";
+
+    /// The name at the second byte of `inner`, in a library without its own symbols but those of
+    /// the interface.
+    fn name_of_inner(directory: &Directory, flag: &str) -> String {
+        let at = |name: &str| directory.0.join(name);
+        let (code, assembly, library) = (at("code.c"), at("a.s"), at("libx.so"));
+        std::fs::write(&code, CODE).expect("written");
+        std::fs::write(&assembly, ASSEMBLY).expect("written");
+        let flags = [flag, "-O1", "-shared", "-fPIC", "-o"].map(Path::new);
+        tool("gcc", &[&flags[..], &[&library, &assembly, &code]].concat());
+        let symbols = tool("nm", &[&library]);
+        let line = symbols.lines().find(|line| line.ends_with(" t inner")).expect("inner");
+        let address = u64::from_str_radix(&line[..16], 16).expect("an address");
+        let debug = at("libx.debug");
+        let path = Path::new;
+        tool("objcopy", &[path("--only-keep-debug"), &library, &debug]);
+        tool("strip", &[path("-s"), &library]);
+        let link = format!("--add-gnu-debuglink={}", debug.display());
+        tool("objcopy", &[path(&link), &library]);
+        let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
+        let mut notes = Vec::new();
+        let module = Module::find(&mapping, &library, &Search::default(), &mut notes);
+        assert_eq!(notes, [""; 0]);
+        let found = module.places(address + 1, &mapping);
+        assert_eq!(found.offset, 2);
+        found.places.last().and_then(|place| place.function.clone()).expect("a name")
+    }
+
+    #[test]
+    fn a_symbol_without_a_size_does_not_hide_the_function_behind_it() {
+        let directory = Directory::new("bare-symbol");
+        for flag in ["-g", "-g0"] {
+            assert_eq!(name_of_inner(&directory, flag), "inner", "{flag}");
+        }
+    }
 
     #[test]
     fn a_bare_name_is_completed_by_the_symbol() {

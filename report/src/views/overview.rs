@@ -300,6 +300,21 @@ mod tests {
     }
 
     #[test]
+    fn names_of_threads_and_notes_do_not_control_the_terminal() {
+        let file = File::default()
+            .comment("lumalloc=0.1\x1b[2J")
+            .comment("pid=7\x1b")
+            .stack(&[0x99], &[0, 0, 3, 192], &[("bytes", 64), ("thread", 1)])
+            .text_label("thread_name", "a\x1b]0;b\n");
+        let text = overview(&report(file), "a", &Options::default());
+        for shown in
+            ["lumalloc 0.1\u{fffd}[2J, process 7\u{fffd}:", "thread 1 (a\u{fffd}]0;b\u{fffd})\n"]
+        {
+            assert!(text.contains(shown), "{text}");
+        }
+    }
+
+    #[test]
     fn long_names_are_cut() {
         assert_eq!(cut(&"ä".repeat(120)), "ä".repeat(120));
         assert_eq!(cut(&"ä".repeat(121)), format!("{}…", "ä".repeat(120)));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::block_type::of_functions;
 use crate::profile::Sample;
 use crate::report::Report;
-use crate::symbols::{Frame, Symbols};
+use crate::symbols::{Frame, Symbols, printable};
 use crate::views::tally::Tally;
 use crate::views::value::Value;
 
@@ -171,7 +171,7 @@ pub(crate) fn place(symbols: &Symbols, frame: &Frame) -> String {
 fn thread(sample: &Sample) -> Option<String> {
     let number = sample.thread?;
     match &sample.thread_name {
-        Some(name) => Some(format!("thread {number} ({name})")),
+        Some(name) => Some(format!("thread {number} ({})", printable(name.clone()))),
         None => Some(format!("thread {number}")),
     }
 }

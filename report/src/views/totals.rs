@@ -1,6 +1,7 @@
 //! The sums of a whole profile, beside the exact ones of the allocator.
 
 use crate::report::Report;
+use crate::symbols::printable;
 use crate::views::format::Bytes;
 use crate::views::tally::Tally;
 use crate::views::value::Value;
@@ -45,6 +46,7 @@ fn how(report: &Report) -> String {
         (Some(version), None) => format!("lumalloc {version}: "),
         _ => String::new(),
     };
+    let by = printable(by);
     if profile.is_sampled() {
         let period = profile.period;
         let corrected = if profile.classes.is_empty() { "" } else { "; corrected by exact counts" };
