@@ -135,8 +135,8 @@ fn regions_that_came_one_after_another_are_not_open_at_once() {
     assert_eq!(seen[3], "peak extent      131072 bytes, 16384.00 of it");
 }
 
-/// With a look at the blocks of all regions for each clearing, or at all regions for each call, this
-/// takes minutes.
+/// With a look at the blocks of all regions for each clearing, or at all regions for each call,
+/// this takes minutes.
 #[test]
 fn large_traces_with_many_regions_and_clearings_are_replayed() {
     let live = (0..200_000).map(|n| format!("0:{:x}:16:0:7:b:\n", 0x10_0000 + 32 * n));

@@ -8,7 +8,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, Digest, Table};
 /// Bytes before those of a block: whether it is the last one, and their number twice.
 const HEAD: usize = 5;
 /// The most bytes of a block, with what stands before them. They lie on the stack of a thread.
-const BLOCK: usize = HEAD + 2048;
+const BLOCK: usize = HEAD + 4096;
 /// Bytes that the checksum takes at a time.
 const PIECE: usize = 16;
 /// Magic number, method "deflate", no flags, no time, unknown system.

@@ -10,7 +10,7 @@ pub trait Sink {
 
 /// Bytes that are collected before they are handed on. They lie on the stack of a thread, which may
 /// have little.
-const BUFFER: usize = 1024;
+const BUFFER: usize = 2048;
 
 /// Two hexadecimal digits for each byte.
 static PAIRS: [[u8; 2]; 256] = {
