@@ -121,10 +121,10 @@ const fn text(which: Text, place: usize) -> &'static [u8] {
     }
 }
 
-/// How long the texts of the first rows are, with a byte behind each.
-const fn length(which: Text, rows: usize) -> usize {
+/// How long the texts of all rows are, with a byte behind each.
+const fn length(which: Text) -> usize {
     let (mut length, mut place) = (0, 0);
-    while place < rows {
+    while place < ROW_COUNT {
         length += text(which, place).len() + 1;
         place += 1;
     }
@@ -151,10 +151,10 @@ const fn join<const N: usize>(which: Text, behind: u8) -> [u8; N] {
 }
 
 /// The names of all keys, a line each, and a NUL.
-static NAMES: [u8; length(Text::Name, ROW_COUNT) + 1] = join(Text::Name, b'\n');
+static NAMES: [u8; length(Text::Name) + 1] = join(Text::Name, b'\n');
 
 /// The descriptions of all keys, each with a NUL.
-static HELP: [u8; length(Text::Help, ROW_COUNT)] = join(Text::Help, 0);
+static HELP: [u8; length(Text::Help)] = join(Text::Help, 0);
 
 /// The names of all keys, a line each, as a C text with its NUL.
 pub(crate) const fn names() -> &'static [u8] {

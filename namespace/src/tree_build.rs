@@ -11,56 +11,42 @@ use crate::row::{Index, Spec};
 use crate::rows::{INDICES, ROWS};
 use crate::tree::{MAX_DEPTH, NO_RULE, Node};
 
-/// The number of rows.
-pub(crate) const ROW_COUNT: usize = {
-    let (mut count, mut at) = (0, 0);
-    while at < ROWS.len() {
-        count += ROWS[at].len();
-        at += 1;
+/// How many elements the lists have together.
+const fn count<T>(lists: &[&[T]]) -> usize {
+    let (mut count, mut list) = (0, 0);
+    while list < lists.len() {
+        count += lists[list].len();
+        list += 1;
     }
     count
-};
+}
 
-/// All rows, in the order of the files.
-pub(crate) static FLAT: [&Spec; ROW_COUNT] = {
-    let mut flat = [&ROWS[0][0]; ROW_COUNT];
+/// The elements of all lists, of which there are `N`, in their order.
+const fn flat<T, const N: usize>(lists: &'static [&'static [T]]) -> [&'static T; N] {
+    let mut flat = [&lists[0][0]; N];
     let (mut used, mut list) = (0, 0);
-    while list < ROWS.len() {
+    while list < lists.len() {
         let mut at = 0;
-        while at < ROWS[list].len() {
-            flat[used] = &ROWS[list][at];
+        while at < lists[list].len() {
+            flat[used] = &lists[list][at];
             used += 1;
             at += 1;
         }
         list += 1;
     }
     flat
-};
+}
 
-const RULE_COUNT: usize = {
-    let (mut count, mut list) = (0, 0);
-    while list < INDICES.len() {
-        count += INDICES[list].len();
-        list += 1;
-    }
-    count
-};
+/// The number of rows.
+pub(crate) const ROW_COUNT: usize = count(ROWS);
+
+/// All rows, in the order of the files.
+pub(crate) static FLAT: [&Spec; ROW_COUNT] = flat(ROWS);
+
+const RULE_COUNT: usize = count(INDICES);
 
 /// The rules of all indices.
-pub(crate) static RULES: [&Index; RULE_COUNT] = {
-    let mut rules = [&INDICES[0][0]; RULE_COUNT];
-    let (mut used, mut list) = (0, 0);
-    while list < INDICES.len() {
-        let mut at = 0;
-        while at < INDICES[list].len() {
-            rules[used] = &INDICES[list][at];
-            used += 1;
-            at += 1;
-        }
-        list += 1;
-    }
-    rules
-};
+pub(crate) static RULES: [&Index; RULE_COUNT] = flat(INDICES);
 
 /// Stands for no node, no row and no rule.
 const NONE: usize = usize::MAX;

@@ -44,6 +44,7 @@ impl<T, const N: usize> Place<[T; N]> {
 impl<T> Place<UnsafeCell<T>> {
     /// Returns the place of what is in the cell.
     pub(crate) fn inside(self) -> Place<T> {
+        // A cell has the layout of what is in it.
         Place(self.0.cast())
     }
 }
@@ -57,10 +58,10 @@ macro_rules! write_fields {
         use $crate::ground::in_place::Place;
         let record = Place::address($place, |$record { $($field: _),* }| ());
         $(
-            // SAFETY: a place is that of a whole record.
+            // SAFETY: the place was that of a whole record, so its fields lie there.
             #[allow(unsafe_code)]
             let field = unsafe { core::ptr::NonNull::new_unchecked(&raw mut (*record).$field) };
-            // SAFETY: as above; each field has one place.
+            // SAFETY: the record's place is used up, and each field gets one place.
             #[allow(unsafe_code)]
             let field = unsafe { Place::new(field) };
             $(Place::write(field, $value);)?

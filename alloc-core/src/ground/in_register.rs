@@ -10,7 +10,7 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read or written through it")]
 pub(crate) fn in_register<T>(mut address: *const T) -> *const T {
-    // SAFETY: no instruction.
+    // SAFETY: the text is a comment, so nothing is executed and the register keeps its value.
     unsafe {
         core::arch::asm!(
             "/* {0} */",

@@ -55,7 +55,7 @@ impl Drop for Unfinished {
 }
 
 /// A name of its own in the same directory. The name may be as long as names can be, so only its
-/// begin is taken.
+/// first characters are taken.
 fn name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().take(50).collect();
