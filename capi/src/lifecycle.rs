@@ -2,6 +2,7 @@
 //!
 //! The functions for start and end are listed in the sections `.init_array` and `.fini_array`,
 //! because `atexit` would allocate.
+use crate::cxx;
 use crate::mallctl;
 use crate::region;
 use crate::spare_stderr;
@@ -22,6 +23,8 @@ extern "C" fn at_load() {
     if options::current().stats_print {
         spare_stderr::make();
     }
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    cxx::resolved::begin();
     actions::begin();
     region::malloc::begin();
 }

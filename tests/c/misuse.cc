@@ -27,6 +27,8 @@ static void delete_of_chars() { delete opaque(new char[size]); }
 static void delete_of_strings() { delete opaque(new std::string[size]); }
 static void delete_array_of_a_char() { delete[] opaque(new char); }
 static void delete_array_of_a_string() { delete[] opaque(new std::string); }
+static void delete_of_an_array() { ::operator delete(opaque(new char[size])); }
+static void delete_array_of_a_block() { ::operator delete[](opaque(::operator new(size))); }
 static void sized_delete_of_twice() { ::operator delete(opaque(::operator new(size)), size * 2); }
 
 struct Kind {
@@ -41,6 +43,8 @@ static const Kind KINDS[] = {
     {"delete_of_strings", true, delete_of_strings},
     {"delete_array_of_a_char", false, delete_array_of_a_char},
     {"delete_array_of_a_string", false, delete_array_of_a_string},
+    {"delete_of_an_array", true, delete_of_an_array},
+    {"delete_array_of_a_block", true, delete_array_of_a_block},
     {"sized_delete_of_twice", true, sized_delete_of_twice},
 };
 

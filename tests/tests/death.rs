@@ -19,6 +19,10 @@ const FOREIGN_QUERY: &str =
     "<lumalloc>: invalid query of {hex}: not a block of this allocator{from}";
 const INTERIOR: &str = "<lumalloc>: invalid free of {hex}: inside the block {hex} \
                         (size @, arena {n}{owner}){from}";
+const DELETE_OF_ARRAY: &str =
+    "<lumalloc>: delete of {hex}, which new[] made (size {n}, arena {n}{owner}){from}";
+const ARRAY_DELETE_OF_SINGLE: &str =
+    "<lumalloc>: delete[] of {hex}, which new made (size {n}, arena {n}{owner}){from}";
 const ABORT_CONF: &str = "<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).";
 const XMALLOC: &str = "<lumalloc>: out of memory: @ bytes (xmalloc:true){from}";
 
@@ -64,6 +68,43 @@ fn the_hardened_tier_dies_at_the_call() {
         let requested = size.parse().expect("a number");
         assert_dies(&output, &with_size(CANARY, requested), &format!("{size} bytes overrun"));
     }
+}
+
+/// In the hardened tier, in blocks of slabs and large ones, with one mode and with several.
+#[test]
+fn a_block_freed_by_another_operator_than_it_was_allocated_by() {
+    const HARDENED: &str = "hardened:true";
+    let ways = [
+        ("delete", DELETE_OF_ARRAY),
+        ("sized delete", DELETE_OF_ARRAY),
+        ("aligned delete", DELETE_OF_ARRAY),
+        ("delete[]", ARRAY_DELETE_OF_SINGLE),
+        ("sized delete[]", ARRAY_DELETE_OF_SINGLE),
+        ("nothrow delete[]", ARRAY_DELETE_OF_SINGLE),
+    ];
+    for size in ["1", "16", "4096", "32764", "1048576"] {
+        for (by, message) in ways {
+            for conf in [HARDENED, "hardened:true,tcache:false", "hardened:true,junk:true"] {
+                let output = crime("death_operators.cc", &[by, size], conf);
+                assert_dies(&output, message, &format!("{by}, {size} bytes, {conf}"));
+            }
+            let output = crime("death_operators.cc", &[by, size], "");
+            assert_eq!(ending(output.status), "exit 0", "{by}, {size} bytes, by default");
+        }
+        for conf in ["", HARDENED, "hardened:true,tcache:false", "hardened:true,junk:true"] {
+            let output = crime("death_operators.cc", &["mixed", size], conf);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{size}, {conf}: {said}");
+        }
+    }
+}
+
+/// A program may have a `new[]` of its own that calls `new`, and use the library's `delete[]`.
+#[test]
+fn operators_are_not_compared_if_the_program_has_some_of_its_own() {
+    let program = cc("death_operators.cc", &["-DREPLACED"]);
+    let run = Run::preloaded(&program).args(["replaced", "100"]).conf("hardened:true");
+    assert_eq!(run.stdout(), "ok\n");
 }
 
 /// The fault of a guarded sample is reported in one line, and then ends the process.

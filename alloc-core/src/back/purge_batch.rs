@@ -50,7 +50,7 @@ impl Batch {
             probes::purged(extent.base(), extent.bytes());
             let (state, zeroed) = self.purge_one(extent, base);
             extent.zeroed.set(zeroed);
-            extent.after_purge.set(state);
+            extent.note.set_after_purge(state);
         }
     }
 
@@ -154,7 +154,7 @@ impl Batch {
             next = extent.younger.take();
             let run = InHand::hold(extent, self.from);
             runs.note_back(&run);
-            let state = run.after_purge.get();
+            let state = run.note.after_purge();
             // The system would refuse such a run again.
             let refused = state == ExtentState::Dirty || state == self.from;
             all &= !refused;

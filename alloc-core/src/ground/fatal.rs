@@ -114,6 +114,17 @@ pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// `delete[]` got what `new` made, or `delete` what `new[]` made.
+#[cold]
+#[inline(never)]
+pub(crate) fn wrong_operator(address: usize, by_array: bool, at: Place) -> ! {
+    let (freed_by, made_by) = if by_array { ("delete[]", "new") } else { ("delete", "new[]") };
+    let mut line = begin(freed_by, address);
+    line.text(", which ").text(made_by).text(" made");
+    place(&mut line, at);
+    die(&mut line)
+}
+
 /// The canary behind a block's usable bytes was overwritten. Found when the block is freed.
 #[cold]
 #[inline(never)]

@@ -17,6 +17,8 @@ pub(crate) mod in_register;
 pub(crate) mod in_place;
 pub(crate) mod size_class;
 #[cfg(not(loom))]
+pub(crate) mod operator;
+#[cfg(not(loom))]
 pub(crate) mod geometric;
 pub(crate) mod counters;
 #[cfg(not(loom))]

@@ -16,8 +16,9 @@
 //! there was no C++ runtime when the library was loaded. A *static* C++ program has
 //! `std::__throw_bad_alloc` only if something else in it needs that object of libstdc++; linking
 //! with `-Wl,-u,_ZSt17__throw_bad_allocv` makes sure.
-use super::{aligned, plain};
+use super::aligned;
 use crate::lifecycle::die;
+use alloc_core::raw::{self, Operator};
 use core::arch::global_asm;
 use core::ffi::c_void;
 
@@ -34,9 +35,13 @@ global_asm!(
     ".popsection",
 );
 
-/// Tries again for a block after the handler ran.
+/// Tries again for a block after the handler ran. Its operator stays unknown.
 pub(super) extern "C" fn again(size: usize, alignment: usize) -> *mut c_void {
-    if alignment == 1 { plain(size) } else { aligned(size, alignment) }
+    if alignment == 1 {
+        raw::malloc(size).cast()
+    } else {
+        aligned(size, alignment, Operator::Unknown)
+    }
 }
 
 /// Aborts, because there is no function to throw `std::bad_alloc` with.

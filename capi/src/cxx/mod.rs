@@ -5,7 +5,7 @@
 //! block.
 //!
 //! No C++ runtime is needed: its functions are weak references, used only if they are there.
-use alloc_core::raw;
+use alloc_core::raw::{self, Operator};
 use core::ffi::c_void;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -19,57 +19,77 @@ pub mod throwing;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "throwing_portable.rs"]
 pub mod throwing;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) mod resolved;
 
 /// The second argument of the nothrow forms: a reference to `std::nothrow`, which is not used.
 pub type Nothrow = *const c_void;
 
 /// A block for `operator new(size_t)`; NULL when there is no memory.
-pub(crate) extern "C" fn plain(size: usize) -> *mut c_void {
-    raw::malloc(size).cast()
+pub(crate) extern "C" fn single(size: usize) -> *mut c_void {
+    raw::malloc_by(size, Operator::Single).cast()
+}
+
+/// A block for `operator new[](size_t)`; NULL when there is no memory.
+pub(crate) extern "C" fn array(size: usize) -> *mut c_void {
+    raw::malloc_by(size, Operator::Array).cast()
 }
 
 /// A block for `operator new(size_t, align_val_t)`; NULL when there is no memory, or the alignment
 /// is no power of two.
-pub(crate) extern "C" fn aligned(size: usize, alignment: usize) -> *mut c_void {
+pub(crate) extern "C" fn aligned_single(size: usize, alignment: usize) -> *mut c_void {
+    aligned(size, alignment, Operator::Single)
+}
+
+/// A block for `operator new[](size_t, align_val_t)`, as [`aligned_single`].
+pub(crate) extern "C" fn aligned_array(size: usize, alignment: usize) -> *mut c_void {
+    aligned(size, alignment, Operator::Array)
+}
+
+#[inline(always)]
+fn aligned(size: usize, alignment: usize, operator: Operator) -> *mut c_void {
     if !alignment.is_power_of_two() {
         return core::ptr::null_mut();
     }
-    raw::malloc_aligned(size, alignment).cast()
+    raw::malloc_aligned_by(size, alignment, operator).cast()
 }
 
 /// Defines a nothrow `operator new`.
 macro_rules! nothrow_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any, gives
         /// up.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, _: Nothrow) -> *mut c_void {
-            let block = plain(size);
+            let block = $allocate(size);
             if block.is_null() { throwing::no_memory_nothrow(size, 1) } else { block }
         }
     )*};
 }
-nothrow_new!(_ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t);
+nothrow_new!(_ZnwmRKSt9nothrow_t = single _ZnamRKSt9nothrow_t = array);
 
 /// Defines an aligned nothrow `operator new`.
 macro_rules! aligned_nothrow_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// Aligned `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any,
         /// gives up.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize, _: Nothrow) -> *mut c_void {
-            let block = aligned(size, alignment);
+            let block = $allocate(size, alignment);
             if block.is_null() { throwing::no_memory_nothrow(size, alignment) } else { block }
         }
     )*};
 }
-aligned_nothrow_new!(_ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t);
+aligned_nothrow_new! {
+    _ZnwmSt11align_val_tRKSt9nothrow_t = aligned_single
+    _ZnamSt11align_val_tRKSt9nothrow_t = aligned_array
+}
 
 /// Defines forms of `operator delete` that know only the pointer. Further arguments are ignored.
 macro_rules! delete {
-    ($($name:ident($($ignored:ty),*))*) => {$(
+    ($operator:ident: $($name:ident($($ignored:ty),*))*) => {$(
         /// `delete` without a size; NULL is allowed.
         ///
         /// # Safety
@@ -78,21 +98,22 @@ macro_rules! delete {
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, $(_: $ignored),*) {
             // SAFETY: the caller upholds the contract.
-            unsafe { raw::free(ptr.cast()) };
+            unsafe { raw::free_by(ptr.cast(), Operator::$operator) };
         }
     )*};
 }
 delete! {
-    _ZdlPv() _ZdaPv()
-    _ZdlPvRKSt9nothrow_t(Nothrow) _ZdaPvRKSt9nothrow_t(Nothrow)
-    _ZdlPvSt11align_val_t(usize) _ZdaPvSt11align_val_t(usize)
-    _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
-    _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+    Single: _ZdlPv() _ZdlPvRKSt9nothrow_t(Nothrow)
+    _ZdlPvSt11align_val_t(usize) _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+}
+delete! {
+    Array: _ZdaPv() _ZdaPvRKSt9nothrow_t(Nothrow)
+    _ZdaPvSt11align_val_t(usize) _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
 }
 
 /// Defines a sized `operator delete`.
 macro_rules! sized_delete {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $operator:ident)*) => {$(
         /// `delete` with the size that `new` was given; NULL is allowed.
         ///
         /// # Safety
@@ -102,16 +123,16 @@ macro_rules! sized_delete {
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize) {
             if !ptr.is_null() {
                 // SAFETY: the caller upholds the contract; ptr is not null.
-                unsafe { raw::free_sized(ptr.cast(), size) };
+                unsafe { raw::free_sized_by(ptr.cast(), size, Operator::$operator) };
             }
         }
     )*};
 }
-sized_delete!(_ZdlPvm _ZdaPvm);
+sized_delete!(_ZdlPvm = Single _ZdaPvm = Array);
 
 /// Defines a sized and aligned `operator delete`.
 macro_rules! aligned_sized_delete {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $operator:ident)*) => {$(
         /// `delete` with the size and alignment that `new` was given; NULL is allowed.
         ///
         /// # Safety
@@ -121,9 +142,11 @@ macro_rules! aligned_sized_delete {
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize, alignment: usize) {
             if !ptr.is_null() {
                 // SAFETY: the caller upholds the contract; ptr is not null.
-                unsafe { raw::free_sized_aligned(ptr.cast(), size, alignment) };
+                unsafe {
+                    raw::free_sized_aligned_by(ptr.cast(), size, alignment, Operator::$operator)
+                };
             }
         }
     )*};
 }
-aligned_sized_delete!(_ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t);
+aligned_sized_delete!(_ZdlPvmSt11align_val_t = Single _ZdaPvmSt11align_val_t = Array);

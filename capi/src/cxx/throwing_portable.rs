@@ -1,6 +1,6 @@
 //! The throwing forms of `operator new` for machines without assembly for them. Without memory they
 //! abort with a message instead of throwing `std::bad_alloc`, and new-handlers are not called.
-use super::{aligned, plain};
+use super::{aligned_array, aligned_single, array, single};
 use crate::lifecycle::die;
 use core::ffi::c_void;
 
@@ -18,28 +18,31 @@ pub(crate) fn no_memory_nothrow(_size: usize, _alignment: usize) -> *mut c_void 
 
 /// Defines a throwing `operator new(size_t)`.
 macro_rules! throwing_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// `operator new`: returns a block, or aborts.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize) -> *mut c_void {
-            let block = plain(size);
+            let block = $allocate(size);
             if block.is_null() { no_memory_throwing() } else { block }
         }
     )*};
 }
-throwing_new!(_Znwm _Znam);
+throwing_new!(_Znwm = single _Znam = array);
 
 /// Defines a throwing `operator new(size_t, align_val_t)`.
 macro_rules! throwing_aligned_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// Aligned `operator new`: returns a block, or aborts.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {
-            let block = aligned(size, alignment);
+            let block = $allocate(size, alignment);
             if block.is_null() { no_memory_throwing() } else { block }
         }
     )*};
 }
-throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
+throwing_aligned_new! {
+    _ZnwmSt11align_val_t = aligned_single
+    _ZnamSt11align_val_t = aligned_array
+}

@@ -1,13 +1,13 @@
 //! The throwing forms of `operator new`, and what all forms do when there is no memory, for x86-64.
 //! [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw};
-use super::{aligned, plain};
+use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
 /// Defines a throwing `operator new(size_t)`.
 macro_rules! throwing_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -26,17 +26,17 @@ macro_rules! throwing_new {
                 "2: mov esi, 1",
                 "jmp {no_memory}",
                 ".cfi_endproc",
-                allocate = sym plain,
+                allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
             )
         }
     )*};
 }
-throwing_new!(_Znwm _Znam);
+throwing_new!(_Znwm = single _Znam = array);
 
 /// Defines a throwing `operator new(size_t, align_val_t)`.
 macro_rules! throwing_aligned_new {
-    ($($name:ident)*) => {$(
+    ($($name:ident = $allocate:ident)*) => {$(
         /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -61,13 +61,16 @@ macro_rules! throwing_aligned_new {
                 "jz {no_memory}",
                 "ret",
                 ".cfi_endproc",
-                allocate = sym aligned,
+                allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
             )
         }
     )*};
 }
-throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
+throwing_aligned_new! {
+    _ZnwmSt11align_val_t = aligned_single
+    _ZnamSt11align_val_t = aligned_array
+}
 
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {

@@ -12,6 +12,7 @@
 
 use crate::back::metadata::Recycled;
 use crate::back::system::mapping::{Mapping, MappingCell};
+use crate::ground::operator::Operator;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -42,6 +43,14 @@ impl ExtentState {
     /// The states of free runs, in the order in which they are used.
     pub(crate) const FREE: [ExtentState; 3] =
         [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
+
+    fn numbered(number: u8) -> ExtentState {
+        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare};
+        const STATES: [ExtentState; 8] =
+            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Spare];
+        const _: () = assert!(InHand as usize == 4 && Spare as usize == 7);
+        STATES.get(usize::from(number)).copied().unwrap_or(InHand)
+    }
 }
 
 /// The state of a run. Neighbours read it under the arena's lock while its owner may change it
@@ -56,11 +65,7 @@ impl StateCell {
     /// The state.
     #[inline]
     pub(crate) fn get(&self) -> ExtentState {
-        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare};
-        const STATES: [ExtentState; 8] =
-            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Spare];
-        const _: () = assert!(InHand as usize == 4 && Spare as usize == 7);
-        STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(InHand)
+        ExtentState::numbered(self.0.load(Relaxed))
     }
 
     /// Sets the state. For [`crate::back::runs::in_hand`], and for a record that becomes spare.
@@ -108,6 +113,38 @@ impl Marks {
     }
 }
 
+/// What is noted beside the state: the next state of a run in a purge batch, or the operator of a
+/// block in use. They share a byte, because no run has both.
+pub(crate) struct Note(Cell<u8>);
+
+impl Note {
+    /// Numbers from here on are operators. Those below are states.
+    const OPERATORS: u8 = 16;
+
+    /// The state that the run gets when its purge batch is filed. The state itself stays `InHand`
+    /// until then, because neighbours read it under the lock, and the batch is outside.
+    pub(in crate::back) fn after_purge(&self) -> ExtentState {
+        ExtentState::numbered(self.0.get())
+    }
+
+    /// Sets [`Note::after_purge`].
+    pub(in crate::back) fn set_after_purge(&self, state: ExtentState) {
+        self.0.set(state as u8);
+    }
+
+    /// By which operator the block was allocated, if that is noted.
+    pub(crate) fn operator(&self) -> Operator {
+        let number = self.0.get().checked_sub(Note::OPERATORS);
+        let operator = number.and_then(|number| Operator::ALL.get(usize::from(number)));
+        operator.copied().unwrap_or(Operator::Unknown)
+    }
+
+    /// Sets [`Note::operator`]. Only the owner of the block may do so.
+    pub(crate) fn set_operator(&self, operator: Operator) {
+        self.0.set(Note::OPERATORS + operator as u8);
+    }
+}
+
 /// The record of a run of pages. The lock of its arena's page allocator guards it, but the fields
 /// of an active run belong to the owner of the block.
 #[repr(C, align(64))]
@@ -118,9 +155,7 @@ pub(crate) struct Extent {
     arena: u16,
     mapping: MappingCell,
     pub(crate) state: StateCell,
-    /// The state that the run gets when its purge batch is filed. `state` stays `InHand` until
-    /// then, because neighbours read it under the lock, and the batch is outside.
-    pub(crate) after_purge: Cell<ExtentState>,
+    pub(crate) note: Note,
     /// Whether every byte reads zero (for a free or freshly allocated run).
     pub(crate) zeroed: Cell<bool>,
     pub(in crate::back) marks: Marks,
@@ -148,7 +183,7 @@ impl Extent {
             arena: arena as u16,
             mapping: MappingCell::new(),
             state: StateCell::new(ExtentState::Spare),
-            after_purge: Cell::new(ExtentState::Active),
+            note: Note(Cell::new(0)),
             zeroed: Cell::new(false),
             marks: Marks(Cell::new(0)),
             heap_child: Cell::new(None),
@@ -223,11 +258,12 @@ impl Extent {
         self.mapping() != Mapping::Decommitted
     }
 
-    /// Makes the record stand for another range.
+    /// Makes the record stand for another range, whose operator is unknown.
     pub(crate) fn set_range(&self, base: usize, pages: usize) {
         debug_assert!(base.is_multiple_of(PAGE) && pages > 0);
         self.base.set(base);
         self.pages.set(pages);
+        self.note.set_operator(Operator::Unknown);
     }
 
     /// The address at which an aligned part of `pages` pages begins in the run, if one fits.
@@ -253,6 +289,19 @@ impl Recycled for Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_is_a_state_or_an_operator() {
+        let note = Note(Cell::new(0));
+        for state in [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained] {
+            note.set_after_purge(state);
+            assert_eq!((note.after_purge(), note.operator()), (state, Operator::Unknown));
+        }
+        for operator in Operator::ALL {
+            note.set_operator(operator);
+            assert_eq!(note.operator(), operator);
+        }
+    }
 
     #[test]
     fn a_state_advances_from_the_expected_one_only() {

@@ -5,6 +5,7 @@ use crate::back::map::class_map;
 use crate::front::bins::tls;
 use crate::front::miss::give;
 use crate::front::supply::layouts;
+use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
 
@@ -16,15 +17,29 @@ use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
 /// to its slab.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { free_by(ptr, Operator::Unknown) };
+}
+
+/// As [`free`], for an operator of C++. The hardened tier ends the process if it is not the one of
+/// [`malloc_by`](super::malloc::malloc_by).
+///
+/// # Safety
+/// As [`free`].
+#[inline(always)]
+pub unsafe fn free_by(ptr: *mut u8, operator: Operator) {
     probes::freed(ptr);
     let Some(units) = class_map::bin_units(ptr) else {
         // SAFETY: the caller's promise.
-        return unsafe { give::unknown(ptr) };
+        return unsafe { give::unknown(ptr, operator) };
     };
     let cache = tls::current();
     if !cache.bin_at(units * OFFSET_UNIT).push(ptr) {
         // SAFETY: the caller's promise.
-        unsafe { give::known(ptr, units, cache) };
+        match operator {
+            Operator::Unknown => unsafe { give::known(ptr, units, cache) },
+            _ => unsafe { give::known_by(ptr, units, cache, operator) },
+        }
     }
 }
 
@@ -35,13 +50,23 @@ pub unsafe fn free(ptr: *mut u8) {
 /// size that was asked for, or any size from there to the block's usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_sized_by(ptr, size, Operator::Unknown) };
+}
+
+/// As [`free_sized`], for an operator of C++: see [`free_by`].
+///
+/// # Safety
+/// As [`free_sized`].
+#[inline(always)]
+pub unsafe fn free_sized_by(ptr: *mut u8, size: usize, operator: Operator) {
     probes::freed(ptr);
     let cache = tls::current();
     if size < layouts::bound() && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { give::sized(ptr, size, 1, cache) };
+    unsafe { give::sized_by(ptr, size, 1, cache, operator) };
 }
 
 /// As [`free_sized`], but for a block that was asked for with an alignment.
@@ -50,6 +75,16 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 /// As [`free_sized`]. `align` must be the alignment that was asked for.
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_sized_aligned_by(ptr, size, align, Operator::Unknown) };
+}
+
+/// As [`free_sized_aligned`], for an operator of C++: see [`free_by`].
+///
+/// # Safety
+/// As [`free_sized_aligned`].
+#[inline(always)]
+pub unsafe fn free_sized_aligned_by(ptr: *mut u8, size: usize, align: usize, operator: Operator) {
     probes::freed(ptr);
     let cache = tls::current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
@@ -57,7 +92,7 @@ pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { give::sized(ptr, size, align, cache) };
+    unsafe { give::sized_by(ptr, size, align, cache, operator) };
 }
 
 /// As [`free_sized_aligned`], but only for blocks of

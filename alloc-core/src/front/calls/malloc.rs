@@ -4,6 +4,7 @@ use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{large_blocks, take};
 use crate::ground::checked::at;
+use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, size_for_align};
 
@@ -27,20 +28,37 @@ pub(super) fn offset_of(size: usize) -> usize {
 #[inline(always)]
 #[must_use]
 pub fn malloc(size: usize) -> *mut u8 {
+    malloc_by(size, Operator::Unknown)
+}
+
+/// As [`malloc`], for an operator of C++: [`free_by`](super::free::free_by) in the hardened tier
+/// compares it.
+#[inline(always)]
+#[must_use]
+pub fn malloc_by(size: usize, operator: Operator) -> *mut u8 {
     if size > MAX_CACHED {
-        return large_blocks::malloc(size, 1, false);
+        return large_blocks::malloc(size, 1, false, operator);
     }
-    malloc_rounded(size, size, 1)
+    malloc_rounded(size, size, 1, operator)
 }
 
 /// Allocates `size` bytes at a multiple of `align`. `rounded` is what [`size_for_align`] makes of
 /// both, at most [`MAX_CACHED`].
 #[inline(always)]
-pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
+pub(crate) fn malloc_rounded(
+    rounded: usize,
+    size: usize,
+    align: usize,
+    operator: Operator,
+) -> *mut u8 {
     let cache = tls::current();
     let offset = offset_of(rounded) * OFFSET_UNIT;
     let hit = |block| probes::allocated(block, size);
-    cache.pop_or(offset, hit, || take::malloc(size, align, cache))
+    // Two ways, because a constant operator costs the hardened tier nothing.
+    match operator {
+        Operator::Unknown => cache.pop_or(offset, hit, || take::malloc(size, align, cache)),
+        _ => cache.pop_or(offset, hit, || take::malloc_by(size, align, cache, operator)),
+    }
 }
 
 /// As [`malloc_rounded`], but for a caller that frees by the layout.
@@ -67,10 +85,17 @@ pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
 #[inline(always)]
 #[must_use]
 pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
+    malloc_aligned_by(size, align, Operator::Unknown)
+}
+
+/// As [`malloc_aligned`], for an operator of C++: see [`malloc_by`].
+#[inline(always)]
+#[must_use]
+pub fn malloc_aligned_by(size: usize, align: usize, operator: Operator) -> *mut u8 {
     let size = size.max(1);
     match size_for_align(size, align) {
-        Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align),
-        Some(_) => large_blocks::malloc(size, align, false),
+        Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align, operator),
+        Some(_) => large_blocks::malloc(size, align, false, operator),
         None => no_memory(size),
     }
 }

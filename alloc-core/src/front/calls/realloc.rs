@@ -13,6 +13,7 @@ use crate::front::miss::{diverted, give, large_blocks, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::{fill, judge};
 use crate::ground::fill_mode;
+use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::arenas::large;
@@ -87,7 +88,7 @@ pub(super) unsafe fn move_small(
         probes::freed(ptr);
         if !tls::current().bin(class.bin()).push(ptr) {
             // SAFETY: the caller's promise.
-            unsafe { give::unknown(ptr) };
+            unsafe { give::unknown(ptr, Operator::Unknown) };
         }
     }
     new
@@ -173,10 +174,11 @@ pub(crate) unsafe fn fits_in_place(
         sampled::large_freed(extent.base());
         sampled::large(extent, size);
     }
-    if resized && !zero {
-        entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
-    }
-    if resized {
+    if let Some(extent) = entry.extent().filter(|_| resized) {
+        extent.note.set_operator(Operator::Unknown);
+        if !zero {
+            fill::large_allocated(extent, old);
+        }
         recorded::resized(ptr, size);
     }
     resized
@@ -205,6 +207,7 @@ pub(crate) unsafe fn lengthened(
     let longer = large::lengthen_by_move(extent, size, align);
     sampled::move_ends(ptr as usize, longer.is_some());
     let longer = longer?;
+    longer.note.set_operator(Operator::Unknown);
     probes::freed(ptr);
     probes::allocated(longer.base_ptr(), size);
     current::count_given(longer.bytes());

@@ -10,6 +10,7 @@ use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{diverted, large_blocks, take};
+use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 
@@ -18,7 +19,7 @@ use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_ali
 #[must_use]
 pub fn malloc_zeroed(size: usize) -> *mut u8 {
     if size > MAX_CACHED {
-        return large_blocks::malloc(size, 1, true);
+        return large_blocks::malloc(size, 1, true, Operator::Unknown);
     }
     small(size, size, 1)
 }
@@ -30,7 +31,7 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
     let size = size.max(1);
     match size_for_align(size, align) {
         Some(rounded) if rounded <= MAX_CACHED => small(rounded, size, align),
-        Some(_) => large_blocks::malloc(size, align, true),
+        Some(_) => large_blocks::malloc(size, align, true, Operator::Unknown),
         None => no_memory(size),
     }
 }

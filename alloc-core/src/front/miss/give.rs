@@ -15,7 +15,8 @@ use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::life::background;
 use crate::front::modes::block_size::Given;
-use crate::front::modes::{guarded, judge};
+use crate::front::modes::{guarded, judge, operators};
+use crate::ground::operator::Operator;
 use crate::ground::options;
 use crate::ground::size_class::OFFSET_UNIT;
 use crate::middle::blocks::{empty_blocks, misuse_report};
@@ -32,12 +33,41 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    // SAFETY: the caller's promise.
+    unsafe { free_known(block, units, cache, Operator::Unknown) };
+}
+
+/// As [`known`], by an operator.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+pub(crate) unsafe fn known_by(
+    block: *mut u8,
+    units: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { free_known(block, units, cache, operator) };
+}
+
+#[inline(always)]
+unsafe fn free_known(
+    block: *mut u8,
+    units: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) {
     // Before the hardened tier, which takes every block of the class map.
     if diverted::free(block) {
         return;
     }
     // SAFETY: the caller's promise.
-    if !unsafe { sealed::free(cache, block, units) } {
+    if !unsafe { sealed::free(cache, block, units, operator) } {
+        operators::check(block, operator);
         // SAFETY: the caller's promise.
         unsafe { free_overflown(block, units, cache) };
         backtrace::keep_frame();
@@ -68,8 +98,9 @@ unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCac
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
-pub(crate) unsafe fn unknown(block: *mut u8) {
+pub(crate) unsafe fn unknown(block: *mut u8, operator: Operator) {
     if !diverted::free(block) {
+        operators::check(block, operator);
         // SAFETY: the caller's promise.
         unsafe { free_watched(block, None) };
         backtrace::keep_frame();
@@ -84,11 +115,43 @@ pub(crate) unsafe fn unknown(block: *mut u8) {
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
+    // SAFETY: the caller's promise.
+    unsafe { free_sized(block, size, align, cache, Operator::Unknown) };
+}
+
+/// As [`sized`], by an operator.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+pub(crate) unsafe fn sized_by(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { free_sized(block, size, align, cache, operator) };
+}
+
+#[inline(always)]
+unsafe fn free_sized(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) {
+    let given = Given { size, align, or_less: false };
     let is_done = diverted::free(block)
         // SAFETY: the caller's promise.
-        || unsafe { sealed::free_sized(cache, block, Given { size, align, or_less: false }) }
+        || unsafe { sealed::free_sized(cache, block, given, operator) }
         || (guarded::is_on() && put_known(cache, block));
     if !is_done {
+        operators::check(block, operator);
         // SAFETY: the caller's promise.
         unsafe { free_given(block, size, align) };
         backtrace::keep_frame();
@@ -110,7 +173,8 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     let given = Given { size, align, or_less: true };
     judge::check_roomy(block as usize, given);
     // SAFETY: the caller's promise.
-    let is_done = unsafe { sealed::free_sized(cache, block, given) } || put_known(cache, block);
+    let is_done = unsafe { sealed::free_sized(cache, block, given, Operator::Unknown) }
+        || put_known(cache, block);
     if !is_done {
         // The hardened tier has no such blocks. Elsewhere the size was checked above.
         let given = options::current().hardened.then_some(given);

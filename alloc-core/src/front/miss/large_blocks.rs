@@ -8,9 +8,10 @@ use crate::back::runs::contents;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::{current, registry};
 use crate::front::life::{background, thread_begin};
-use crate::front::modes::fill;
+use crate::front::modes::{fill, operators};
 use crate::ground::fill_mode;
 use crate::ground::intervals;
+use crate::ground::operator::Operator;
 use crate::ground::options;
 use crate::ground::probes;
 use crate::ground::size_class::MAX_CACHED;
@@ -28,9 +29,11 @@ use crate::profile::backtrace;
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
-pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
+pub(crate) fn malloc(size: usize, align: usize, zero: bool, operator: Operator) -> *mut u8 {
     let block = diverted(size, align, zero)
         .unwrap_or_else(|| malloc_run(large::usable(size), size, align, zero));
+    // SAFETY: a fresh block whose operator is not noted, or null.
+    unsafe { operators::note(block, operator) };
     backtrace::keep_frame();
     probes::allocated(block, size);
     block
@@ -91,6 +94,7 @@ fn roomy(size: usize, align: usize) -> Option<*mut u8> {
 /// address.
 pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u8 {
     current::count_given(extent.bytes());
+    extent.note.set_operator(Operator::Unknown);
     sampled::large(extent, size);
     if zero || fill_mode::current().zero {
         large::make_zero(extent);
@@ -166,6 +170,10 @@ mod tests {
 
     const BLOCK: usize = 64 << 10;
 
+    fn c_block(size: usize) -> *mut u8 {
+        malloc(size, PAGE, false, Operator::Unknown)
+    }
+
     fn run_of(block: *mut u8) -> &'static Extent {
         page_map::lookup(block.expose_provenance()).extent().expect("a run")
     }
@@ -173,7 +181,7 @@ mod tests {
     #[test]
     fn a_block_is_as_long_as_its_class_or_whole_pages() {
         let size = 5 * BLOCK + 1;
-        let (class, pages) = (malloc(size, PAGE, false), malloc_pages(size, PAGE, true));
+        let (class, pages) = (c_block(size), malloc_pages(size, PAGE, true));
         assert_eq!((run_of(class).bytes(), run_of(pages).bytes()), (6 * BLOCK, 5 * BLOCK + PAGE));
         // SAFETY: the block is this long, and reads zero.
         let zeroed = unsafe { core::slice::from_raw_parts(pages, size) };
@@ -181,14 +189,14 @@ mod tests {
         for block in [class, pages] {
             free_uncached(run_of(block), block.expose_provenance());
         }
-        assert!(malloc(usize::MAX, PAGE, false).is_null());
+        assert!(c_block(usize::MAX).is_null());
     }
 
     #[test]
     fn a_thread_keeps_a_block_once_it_asked_for_several() {
-        let blocks = [(); 4].map(|()| malloc(BLOCK, PAGE, false));
+        let blocks = [(); 4].map(|()| c_block(BLOCK));
         free(run_of(blocks[3]));
-        assert_eq!(malloc(BLOCK, PAGE, false), blocks[3], "the newest is the next");
+        assert_eq!(c_block(BLOCK), blocks[3], "the newest is the next");
         let cache = thread_begin::real_cache().expect("a cache");
         let created = choose_arena::create().expect("an arena").id();
         assert!(keeps(cache, BLOCK, 0) && !keeps(cache, BLOCK, created));

@@ -16,6 +16,7 @@ use crate::front::modes::hardened::canary::{self, BYTES};
 use crate::front::modes::hardened::quarantine::LONGEST;
 use crate::front::modes::hardened::slack;
 use crate::ground::checked::at;
+use crate::ground::operator::Operator;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
 use crate::ground::units::PAGE;
 
@@ -40,23 +41,25 @@ pub(super) const ALIGN: usize = 16;
 /// Allocates a sealed block of at most [`MAX_CACHED`] bytes, at a multiple of [`ALIGN`]. Returns
 /// null if the cache is no such façade, its real bin misses, or a canary has no room.
 #[inline(always)]
-pub(super) fn malloc(cache: &'static ThreadCache, size: usize) -> *mut u8 {
+pub(super) fn malloc(cache: &'static ThreadCache, size: usize, operator: Operator) -> *mut u8 {
     debug_assert!(size <= MAX_CACHED);
     // A request of 0 bytes gets the first class, which has no room.
-    take(cache, units_of(size), size)
+    take(cache, units_of(size), size, operator)
 }
 
-/// As [`malloc`], at a multiple of `align`.
+/// As [`malloc`], at a multiple of `align`, and by an unknown operator.
 #[inline]
 pub(super) fn malloc_aligned(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
     match canary::room(size, align) {
-        Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES), size.max(1)),
+        Some(room) if room <= MAX_CACHED => {
+            take(cache, units_of(room - BYTES), size.max(1), Operator::Unknown)
+        }
         _ => core::ptr::null_mut(),
     }
 }
 
 #[inline(always)]
-fn take(cache: &'static ThreadCache, units: usize, size: usize) -> *mut u8 {
+fn take(cache: &'static ThreadCache, units: usize, size: usize, operator: Operator) -> *mut u8 {
     let room = bin(cache, units).room();
     if room == 0 {
         return core::ptr::null_mut();
@@ -70,10 +73,10 @@ fn take(cache: &'static ThreadCache, units: usize, size: usize) -> *mut u8 {
     // SAFETY: the first word of a free block, just popped. Blocks with a room are longer.
     if unsafe { block.cast::<u64>().read() } != 0 {
         // SAFETY: a free block, just popped, which has that room.
-        return unsafe { seal_written(facade, block, room, size) };
+        return unsafe { seal_written(facade, block, room, size, operator) };
     }
     // SAFETY: as above.
-    unsafe { seal(facade, block, room, size) };
+    unsafe { seal(facade, block, room, size, operator) };
     block
 }
 
@@ -83,12 +86,13 @@ fn take(cache: &'static ThreadCache, units: usize, size: usize) -> *mut u8 {
 /// `block` must be a free block that belongs to the caller, and hold `room` bytes before its last
 /// word, at least `size`.
 #[inline(always)]
-unsafe fn seal(facade: &Facade, block: *mut u8, room: usize, size: usize) {
+unsafe fn seal(facade: &Facade, block: *mut u8, room: usize, size: usize, operator: Operator) {
     let (end, slack) = (block.wrapping_add(room), room - size);
     // SAFETY: the caller's promise.
     unsafe { slack::fill(end, slack, facade.filling()) };
+    let canary = slack::canary(facade.seal_of(block), slack) ^ slack::mark(operator);
     // SAFETY: its last word.
-    unsafe { end.cast::<u64>().write(slack::canary(facade.seal_of(block), slack)) };
+    unsafe { end.cast::<u64>().write(canary) };
 }
 
 /// [`seal`] of a block whose first word does not read zero. Ends the process if it should. Returns
@@ -98,10 +102,16 @@ unsafe fn seal(facade: &Facade, block: *mut u8, room: usize, size: usize) {
 /// As for [`seal`].
 #[cold]
 #[inline(never)]
-unsafe fn seal_written(facade: &Facade, block: *mut u8, room: usize, size: usize) -> *mut u8 {
+unsafe fn seal_written(
+    facade: &Facade,
+    block: *mut u8,
+    room: usize,
+    size: usize,
+    operator: Operator,
+) -> *mut u8 {
     canary::report_written(block);
     // SAFETY: the caller's promise.
-    unsafe { seal(facade, block, room, size) };
+    unsafe { seal(facade, block, room, size, operator) };
     block
 }
 
@@ -144,12 +154,18 @@ impl Sealed {
     }
 }
 
-/// Checks a block's seal and slack. Returns `None` if the block needs a closer check.
+/// Checks a block's seal and slack. Returns `None` if the block needs a closer check, or is not one
+/// of that operator.
 ///
 /// # Safety
 /// As [`free`].
 #[inline(always)]
-unsafe fn sealed(cache: &'static ThreadCache, block: *mut u8, units: usize) -> Option<Sealed> {
+unsafe fn sealed(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    units: usize,
+    operator: Operator,
+) -> Option<Sealed> {
     let room = bin(cache, units).room();
     if room == 0 {
         return None;
@@ -163,7 +179,7 @@ unsafe fn sealed(cache: &'static ThreadCache, block: *mut u8, units: usize) -> O
     }
     let seal = facade.seal_of(block);
     // SAFETY: in the same slab. Only an address between blocks is not aligned.
-    let slack = slack::told(seal, unsafe { word.read_unaligned() });
+    let slack = slack::told(seal ^ slack::mark(operator), unsafe { word.read_unaligned() });
     // SAFETY: the slack is in the block, which is longer than the word.
     if slack >= room || !unsafe { slack::is_intact(word.cast(), slack, facade.filling()) } {
         return None;
@@ -172,15 +188,20 @@ unsafe fn sealed(cache: &'static ThreadCache, block: *mut u8, units: usize) -> O
 }
 
 /// Frees a block whose bin stands at `units` by the class map. Returns `false`, and does nothing,
-/// if the block needs a closer check.
+/// if the block needs a closer check, or is not one of that operator.
 ///
 /// # Safety
 /// The caller must own the block, or the address is another one in this page of a slab (which is
 /// noticed). `units` must be what [`class_map::bin_units`] returns for it, or 0.
 #[inline(always)]
-pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
+pub(super) unsafe fn free(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    units: usize,
+    operator: Operator,
+) -> bool {
     // SAFETY: the caller's promise.
-    let sealed = unsafe { sealed(cache, block, units) };
+    let sealed = unsafe { sealed(cache, block, units, operator) };
     // SAFETY: as above.
     sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
 }
@@ -261,13 +282,19 @@ unsafe fn zero(block: *mut u8, room: usize, broken: u64) {
 /// # Safety
 /// As [`free`].
 #[inline(always)]
-pub(super) unsafe fn free_sized(cache: &'static ThreadCache, block: *mut u8, given: Given) -> bool {
+pub(super) unsafe fn free_sized(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    given: Given,
+    operator: Operator,
+) -> bool {
     let Some(units) = class_map::bin_units(block) else { return false };
     if !serves(units, given) {
         return false;
     }
     // SAFETY: the caller's promise.
-    let sealed = unsafe { sealed(cache, block, units) }.filter(|sealed| given.is_of(sealed.size));
+    let sealed = unsafe { sealed(cache, block, units, operator) };
+    let sealed = sealed.filter(|sealed| given.is_of(sealed.size));
     // SAFETY: as above.
     sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
 }
@@ -291,7 +318,7 @@ fn serves(units: usize, Given { size, align, .. }: Given) -> bool {
 pub(crate) unsafe fn look(block: *mut u8) -> Option<Sealed> {
     let units = class_map::bin_units(block)?;
     // SAFETY: the caller's promise.
-    unsafe { sealed(tls::current(), block, units) }
+    unsafe { sealed(tls::current(), block, units, Operator::Unknown) }
 }
 
 /// Returns the offset of the bin that serves a request of 1 to `MAX_CACHED - BYTES` bytes, and

@@ -13,6 +13,7 @@ use crate::front::modes::block_size::{self, usable};
 use crate::front::modes::until_sample::Due;
 use crate::front::modes::{fill, guarded, judge};
 use crate::front::supply::refill;
+use crate::ground::operator::Operator;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
@@ -31,7 +32,7 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
     let Some(room) = block_size::room(size, align) else { return no_memory(size) };
     if room > MAX_CACHED {
         // With its canary it is too large for a slab.
-        return large_blocks::malloc(size, align, false);
+        return large_blocks::malloc(size, align, false, Operator::Unknown);
     }
     let class = SizeClass::of(room);
     let block = with_retry(|| small(class, size));

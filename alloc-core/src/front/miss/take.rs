@@ -10,7 +10,9 @@ use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::life::thread_begin;
 use crate::front::modes::diversion;
+use crate::front::modes::operators;
 use crate::front::supply::layouts;
+use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::middle::blocks::empty_blocks;
 use crate::profile::backtrace;
@@ -21,9 +23,32 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = sealed_block(size, align, cache);
+    malloc_for_c(size, align, cache, Operator::Unknown)
+}
+
+/// As [`malloc`], by an operator.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+pub(crate) fn malloc_by(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) -> *mut u8 {
+    malloc_for_c(size, align, cache, operator)
+}
+
+#[inline(always)]
+fn malloc_for_c(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) -> *mut u8 {
+    let block = sealed_block(size, align, cache, operator);
     if block.is_null() {
-        return unsealed_for_c(size, align, cache);
+        return unsealed_for_c(size, align, cache, operator);
     }
     probes::allocated(block, size);
     block
@@ -35,7 +60,7 @@ pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> 
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
-    let mut block = sealed_block(size, align, cache);
+    let mut block = sealed_block(size, align, cache, Operator::Unknown);
     if block.is_null() {
         block = unsealed(size, align, cache);
     }
@@ -45,12 +70,17 @@ pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *
 
 /// Returns a block of the hardened tier, or null if another way has to be taken.
 #[inline(always)]
-fn sealed_block(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+fn sealed_block(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) -> *mut u8 {
     // What the diversion takes over later, it takes over from the next miss of the real bin.
     if align > sealed::ALIGN || diversion::is_on() {
         return core::ptr::null_mut();
     }
-    sealed::malloc(cache, size)
+    sealed::malloc(cache, size, operator)
 }
 
 /// The end of [`malloc`] without the hardened tier. It is out of line, so that calls of that tier
@@ -58,8 +88,15 @@ fn sealed_block(size: usize, align: usize, cache: &'static ThreadCache) -> *mut 
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
-fn unsealed_for_c(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+fn unsealed_for_c(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) -> *mut u8 {
     let block = unsealed_block(size, align, cache);
+    // SAFETY: a fresh block whose operator is not noted, or null.
+    unsafe { operators::note(block, operator) };
     backtrace::keep_frame();
     probes::allocated(block, size);
     block

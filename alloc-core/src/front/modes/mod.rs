@@ -13,3 +13,5 @@ pub(crate) mod guarded;
 pub(crate) mod block_size;
 #[allow(unsafe_code)]
 pub(crate) mod judge;
+#[allow(unsafe_code)]
+pub(crate) mod operators;

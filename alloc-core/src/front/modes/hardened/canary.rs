@@ -1,8 +1,8 @@
 //! Canaries: the last 8 bytes of a small block belong to the allocator.
 //!
 //! ```text
-//!   in use    │ requested bytes …   │ slack     │ seal(address) and the slack's length │
-//!   free      │ zeroes                          │ !seal(address)                       │
+//!   in use    │ requested bytes …   │ slack     │ seal(address), slack's length, operator │
+//!   free      │ zeroes                          │ !seal(address)                          │
 //! ```
 //! The word is written when a block is handed out and checked when it is freed. If it is neither
 //! a seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
@@ -15,6 +15,7 @@ use super::slack;
 use crate::back::map::page_map;
 use crate::ground::fatal;
 use crate::ground::fill_mode;
+use crate::ground::operator::Operator;
 use crate::ground::os;
 use crate::ground::seen::address_seen;
 use crate::ground::size_class::{SizeClass, size_for_align};
@@ -137,12 +138,43 @@ unsafe fn checked(slab: &Slab, class: SizeClass, block: *mut u8) -> usize {
 /// # Safety
 /// `block` must be a block of a slab of that class, which stays.
 pub(crate) unsafe fn requested(block: *const u8, class: SizeClass) -> Option<usize> {
-    let room = class.size() - BYTES;
+    // SAFETY: the caller's promise.
+    unsafe { noted(block, class) }.map(|(size, _)| size)
+}
+
+/// Returns the operator that allocated a block of a class. It is unknown if the block is free, or
+/// its canary was overwritten. The block may be another thread's.
+///
+/// # Safety
+/// As [`requested`].
+pub(crate) unsafe fn operator(block: *const u8, class: SizeClass) -> Operator {
+    // SAFETY: the caller's promise.
+    unsafe { noted(block, class) }.map_or(Operator::Unknown, |(_, operator)| operator)
+}
+
+/// Returns the size that was requested of a block and the operator that allocated it.
+///
+/// # Safety
+/// As [`requested`].
+unsafe fn noted(block: *const u8, class: SizeClass) -> Option<(usize, Operator)> {
+    let room = class.size().saturating_sub(BYTES);
     // SAFETY: the last word of the block. It may be out of date.
     let word = unsafe { address_seen(word_of(block.cast_mut(), class).cast()) } as u64;
-    match slack::told(seal_of(block as usize), word) {
-        slack if slack < room => Some(room - slack),
-        _ => None,
+    let (slack, operator) = slack::told_of_any(seal_of(block as usize), word);
+    (slack < room).then(|| (room - slack, operator))
+}
+
+/// Notes the operator that allocated a block. Does nothing if the block has no canary.
+///
+/// # Safety
+/// `block` must be a block in use of that class, which belongs to the caller, and whose operator is
+/// not noted.
+pub(crate) unsafe fn note_operator(block: *mut u8, class: SizeClass, operator: Operator) {
+    // SAFETY: the caller's promise.
+    if unsafe { requested(block, class) }.is_some() {
+        let word = word_of(block, class);
+        // SAFETY: the last word of the caller's block, which is aligned in all classes with room.
+        unsafe { word.write(word.read() ^ slack::mark(operator)) };
     }
 }
 
@@ -171,7 +203,7 @@ pub(super) unsafe fn state(block: *mut u8, class: SizeClass) -> State {
     let room = class.size().saturating_sub(BYTES);
     // SAFETY: the last word of the block.
     let found = unsafe { word.read_unaligned() };
-    let slack = slack::told(seal, found);
+    let (slack, _) = slack::told_of_any(seal, found);
     if slack < room {
         // SAFETY: the caller's promise. The slack is in the block, which is longer than the word.
         let is_intact = unsafe { slack::is_intact(word.cast(), slack, filling()) };

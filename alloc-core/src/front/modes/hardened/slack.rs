@@ -6,7 +6,8 @@
 //! The slack is filled when the block is handed out or resized, and compared when it is freed or
 //! resized. So a write behind the requested bytes is found even if it ends before the canary. Its
 //! length is mixed into the middle of the canary, so that what comes from either side changes other
-//! bits first. The filling is one odd byte, because a string's end is a zero.
+//! bits first, and so is the operator of C++ that allocated the block. The filling is one odd byte,
+//! because a string's end is a zero.
 //!
 //! Both take a straight line of instructions, whatever the length, because a branch on it cannot be
 //! guessed. So the stores overlap if the slack is short.
@@ -16,8 +17,13 @@ pub(crate) use by_lines::{fill, is_intact};
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use by_words::{fill, is_intact};
 
+use crate::ground::operator::Operator;
+
 /// Bits of a canary below the length of the slack.
 const SHIFT: u32 = 24;
+
+/// Bits of the length. A block's operator is above them.
+const LENGTH: u32 = 15;
 
 /// Bytes from the beginning of the slack that are filled and compared.
 const COVERED: usize = 32;
@@ -41,6 +47,20 @@ pub(crate) fn canary(seal: u64, slack: usize) -> u64 {
 #[inline(always)]
 pub(crate) fn told(seal: u64, canary: u64) -> usize {
     (canary ^ seal).rotate_right(SHIFT) as usize
+}
+
+/// Returns the bits by which the canary of a block of an operator differs from one of unknown
+/// operator.
+#[inline(always)]
+pub(crate) fn mark(operator: Operator) -> u64 {
+    (operator as u64) << (SHIFT + LENGTH)
+}
+
+/// As [`told`], for a block of any operator, which is also returned.
+pub(crate) fn told_of_any(seal: u64, canary: u64) -> (usize, Operator) {
+    let told = |operator| (told(seal ^ mark(operator), canary), operator);
+    let mut all = Operator::ALL.into_iter().map(told);
+    all.find(|(slack, _)| *slack >> LENGTH == 0).unwrap_or((usize::MAX, Operator::Unknown))
 }
 
 /// As [`fill`], but writes no byte beside the slack.
@@ -225,6 +245,15 @@ mod tests {
             for bit in (0..SHIFT).chain(SHIFT + 15..64) {
                 assert!(told(seal, canary ^ 1 << bit) >= 1 << 15, "bit {bit}");
             }
+            for operator in Operator::ALL {
+                let marked = canary ^ mark(operator);
+                assert_eq!(told_of_any(seal, marked), (slack, operator));
+                assert_eq!(told(seal, marked) == slack, operator == Operator::Unknown);
+            }
+            for bit in (0..SHIFT).chain(SHIFT + 17..64) {
+                assert!(told_of_any(seal, canary ^ 1 << bit).0 == usize::MAX, "bit {bit}");
+            }
+            assert_eq!(told_of_any(seal, canary ^ 3 << (SHIFT + 15)).0, usize::MAX);
         }
         assert!(told(seal, !seal) > 1 << 15 && told(seal, 0) > 1 << 15);
     }
