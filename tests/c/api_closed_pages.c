@@ -1,5 +1,6 @@
 /* The pages around large blocks of the hardened tier, and those of freed ones, which no thread may
- * touch. The blocks grow in place, are moved by the system, and are purged. */
+ * touch. The blocks grow in place, are moved by the system, and are purged. The records of the
+ * allocator lie between such pages too. */
 #include "api_check.h"
 
 #include <unistd.h>
@@ -93,9 +94,29 @@ static void purged_blocks_stay_closed(void)
   free(wall);
 }
 
+/* The allocator's records lie in chunks of 2 MiB. The first and the last page of each are closed. */
+static void records_lie_between_closed_pages(void)
+{
+  FILE *maps = fopen("/proc/self/maps", "r");
+  unsigned long begin, end;
+  char access[5], line[512];
+  int chunks = 0, follows_closed = 0, may_be_chunk = 0;
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof line, maps)) {
+    CHECK(sscanf(line, "%lx-%lx %4s", &begin, &end, access) == 3);
+    const int is_closed = !strcmp(access, "---p");
+    chunks += may_be_chunk && is_closed;
+    may_be_chunk = follows_closed && !strcmp(access, "rw-p") && end - begin == 2 * MIB - 2 * PAGE;
+    follows_closed = is_closed;
+  }
+  fclose(maps);
+  CHECK(chunks == 1);
+}
+
 int main(void)
 {
   CHECK(pipe(ends) == 0);
+  records_lie_between_closed_pages();
   growth_leaves_a_page();
   growth_over_free_pages_leaves_a_page();
   moved_blocks_leave_nothing_open();

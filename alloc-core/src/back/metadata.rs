@@ -3,15 +3,18 @@
 //! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an
 //! arena, it stays one, and it is never unmapped. Therefore lock-free code may look at a record
 //! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
-//! by size.
+//! by size. In the hardened tier no thread may touch the first and the last page of each chunk, so
+//! that a write that runs on from a block beside it faults.
 
 use super::system::page_provider::PageProvider;
 use super::system::provider::system::system;
 use super::system::thp::{self, HUGE};
 use crate::ground::counters::SharedCount;
+use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::units::{PAGE, round_up};
+use crate::ground::untouchable;
 use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -103,7 +106,8 @@ impl State {
 
     /// Begins a chunk with room for `size` bytes and returns its address, or `None` without memory.
     fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
-        let least = round_up(size, PAGE).max(CHUNK_MIN);
+        let fence = if options::current().hardened { PAGE } else { 0 };
+        let least = (round_up(size, PAGE) + 2 * fence).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
         let huge = thp::for_records(MAPPED.get());
         let got = loop {
@@ -121,8 +125,11 @@ impl State {
         MAPPED.add(bytes as u64);
         let begin = got.base.as_ptr().expose_provenance();
         note_chunk(begin, bytes);
-        self.end = begin + bytes;
-        Some(begin)
+        self.end = begin + bytes - fence;
+        if fence > 0 {
+            [begin, self.end].map(|page| untouchable::close(page, fence));
+        }
+        Some(begin + fence)
     }
 }
 
