@@ -31,8 +31,10 @@ pub(crate) enum Preload {
     MimallocSource(&'static str),
     /// Built from the source in the crate tikv-jemalloc-sys, by its own `configure`.
     JemallocSource,
-    /// The target `snmallocshim` of the source in the crate snmalloc-sys.
-    SnmallocSource,
+    /// As [`Preload::MimallocSource`], with all checks of its secure mode.
+    MimallocSecureSource(&'static str),
+    /// This target of the source in the crate snmalloc-sys.
+    SnmallocSource(&'static str),
     /// Built from the C source in the crate rpmalloc-sys.
     RpmallocSource,
     /// A shared object of a Debian package.
@@ -100,11 +102,12 @@ impl Peer {
 
     /// Whether it runs under valgrind, which lacks the 256 GiB of addresses that snmalloc reserves.
     pub(crate) fn can_be_counted(&self) -> bool {
-        !matches!(self.preload, Some(Preload::SnmallocSource))
+        !matches!(self.preload, Some(Preload::SnmallocSource(_)))
     }
 }
 
 const MIMALLOC: &str = "libmimalloc-sys";
+const SNMALLOC: &str = "snmalloc-sys";
 const NO_HUGE_PAGES: Environment = &[("MIMALLOC_ALLOW_THP", "0")];
 const DEBIAN_JEMALLOC: Preload =
     Preload::Debian { file: "libjemalloc.so.2", package: "libjemalloc2" };
@@ -112,7 +115,7 @@ const DEBIAN_TCMALLOC: Preload =
     Preload::Debian { file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" };
 
 /// All peers, lumalloc first.
-pub(crate) const PEERS: [Peer; 15] = [
+pub(crate) const PEERS: [Peer; 17] = [
     Peer::new(OURS, Preload::Ours)
         .rust("lumalloc", "lumalloc")
         .background(&[("LUMALLOC_CONF", "background_thread:true")]),
@@ -143,6 +146,9 @@ pub(crate) const PEERS: [Peer; 15] = [
         .rust("mimalloc2", MIMALLOC)
         .environment(NO_HUGE_PAGES)
         .on_demand(),
+    Peer::new("mimalloc-secure", Preload::MimallocSecureSource("v3"))
+        .rust("mimalloc-secure", MIMALLOC)
+        .on_demand(),
     Peer::new("jemalloc", Preload::JemallocSource)
         .rust("jemalloc", "tikv-jemalloc-sys")
         .background(&[
@@ -152,7 +158,10 @@ pub(crate) const PEERS: [Peer; 15] = [
     Peer::new("jemalloc-debian", DEBIAN_JEMALLOC)
         .background(&[("MALLOC_CONF", "background_thread:true")])
         .on_demand(),
-    Peer::new("snmalloc", Preload::SnmallocSource).rust("snmalloc", "snmalloc-sys"),
+    Peer::new("snmalloc", Preload::SnmallocSource("snmallocshim")).rust("snmalloc", SNMALLOC),
+    Peer::new("snmalloc-checks", Preload::SnmallocSource("snmallocshim-checks"))
+        .rust("snmalloc-checks", SNMALLOC)
+        .on_demand(),
     Peer::new("rpmalloc", Preload::RpmallocSource).rust("rpmalloc", "rpmalloc-sys"),
     Peer::new("tcmalloc", DEBIAN_TCMALLOC),
     Peer::new("glibc", Preload::None).rust("system", ""),

@@ -69,9 +69,12 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
             cargo_build(&old.join("Cargo.toml"), &target, &["-p", "lumalloc-capi"])?;
             Ok((Some(target.join("release/liblumalloc.so")), commit_of(&old)))
         }
-        Preload::MimallocSource(directory) => mimalloc(places, directory),
+        Preload::MimallocSource(directory) => mimalloc(places, directory, "", &[]),
+        Preload::MimallocSecureSource(directory) => {
+            mimalloc(places, directory, "-secure", &["-DMI_SECURE=4"])
+        }
         Preload::JemallocSource => jemalloc(places),
-        Preload::SnmallocSource => snmalloc(places),
+        Preload::SnmallocSource(target) => snmalloc(places, target),
         Preload::RpmallocSource => rpmalloc(places),
         Preload::Debian { file, package } => {
             let paths = LIBRARY_DIRECTORIES.map(|directory| Path::new(directory).join(file));
@@ -96,15 +99,16 @@ pub(crate) fn debian_version(package: &str) -> String {
     finish(&mut query).map_or_else(|_| "of unknown version".to_owned(), |v| format!("Debian {v}"))
 }
 
-/// The shared object from the source in the crate libmimalloc-sys, compiled once per version.
-fn mimalloc(places: &Places, directory: &str) -> Result<Built, String> {
+/// The shared object from the source in the crate libmimalloc-sys, compiled once per version with
+/// these flags besides. `kind` tells them apart in the name of the file.
+fn mimalloc(places: &Places, directory: &str, kind: &str, flags: &[&str]) -> Result<Built, String> {
     let source =
         package_directory(places, "libmimalloc-sys")?.join("c_src/mimalloc").join(directory);
     let version = mimalloc_version(&source)?;
-    let path = places.built(&format!("libmimalloc-{version}.so"));
+    let path = places.built(&format!("libmimalloc{kind}-{version}.so"));
     if !path.exists() {
         let mut compiler = Command::new("gcc");
-        compiler.args(MIMALLOC_FLAGS);
+        compiler.args(MIMALLOC_FLAGS).args(flags);
         for include in ["include", "src"] {
             compiler.arg("-I").arg(source.join(include));
         }
@@ -146,20 +150,20 @@ fn jemalloc(places: &Places) -> Result<Built, String> {
     Ok((Some(path), version))
 }
 
-/// Built as the shim that its own build files provide for `LD_PRELOAD`.
-fn snmalloc(places: &Places) -> Result<Built, String> {
+/// Built as one of the shims that its own build files provide for `LD_PRELOAD`.
+fn snmalloc(places: &Places, target: &str) -> Result<Built, String> {
     let package = package_directory(places, "snmalloc-sys")?;
     let version = version_in(&package, "snmalloc-sys");
-    let path = places.built(&format!("libsnmallocshim-{version}.so"));
+    let path = places.built(&format!("lib{target}-{version}.so"));
     if !path.exists() {
         let build = places.built("snmalloc");
         let mut configure = Command::new("cmake");
         configure.arg("-S").arg(package.join("upstream")).arg("-B").arg(&build);
         finish(configure.args(["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"]))?;
         let mut make = Command::new("cmake");
-        finish(make.arg("--build").arg(&build).args(["--target", "snmallocshim"]))?;
-        fs::copy(build.join("libsnmallocshim.so"), &path)
-            .map_err(|error| format!("libsnmallocshim.so: {error}"))?;
+        finish(make.arg("--build").arg(&build).args(["--target", target]))?;
+        let file = format!("lib{target}.so");
+        fs::copy(build.join(&file), &path).map_err(|error| format!("{file}: {error}"))?;
     }
     Ok((Some(path), version))
 }

@@ -1,5 +1,6 @@
-// Frees a block of argv[2] bytes by the operator argv[1]: another than the one that allocated it, or (argv[1] is "mixed") by all
-// that are allowed. With -DREPLACED the program has a new[] of its own, which calls new, and no delete[] of its own.
+// Frees a block of argv[2] bytes by the operator argv[1]: another than the one that allocated it, or (argv[1] is
+// "mixed") by all that are allowed. With -DREPLACED the program has a new[] of its own, which calls new, and no
+// delete[] of its own.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -127,7 +127,10 @@ impl State {
         note_chunk(begin, bytes);
         self.end = begin + bytes - fence;
         if fence > 0 {
-            [begin, self.end].map(|page| untouchable::close(page, fence));
+            // If the system refuses, the page stays as it is.
+            for page in [begin, self.end] {
+                untouchable::close(page, fence);
+            }
         }
         Some(begin + fence)
     }

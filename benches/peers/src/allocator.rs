@@ -22,6 +22,13 @@ mod chosen {
     static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 }
 
+#[cfg(feature = "mimalloc-secure")]
+mod chosen {
+    pub(crate) const NAME: &str = "mimalloc-secure";
+    #[global_allocator]
+    static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+}
+
 #[cfg(feature = "mimalloc2")]
 mod chosen {
     pub(crate) const NAME: &str = "mimalloc2";
@@ -39,6 +46,13 @@ mod chosen {
 #[cfg(feature = "snmalloc")]
 mod chosen {
     pub(crate) const NAME: &str = "snmalloc";
+    #[global_allocator]
+    static GLOBAL: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
+}
+
+#[cfg(feature = "snmalloc-checks")]
+mod chosen {
+    pub(crate) const NAME: &str = "snmalloc-checks";
     #[global_allocator]
     static GLOBAL: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
 }

@@ -33,6 +33,13 @@ pub fn malloc(size: usize) -> *mut u8 {
 
 /// As [`malloc`], for an operator of C++: [`free_by`](super::free::free_by) in the hardened tier
 /// compares it.
+///
+/// ```
+/// use lumalloc::raw::{self, Operator};
+/// let p = raw::malloc_by(100, Operator::Array);
+/// // SAFETY: p came from malloc_by, and is freed once, by the same operator.
+/// unsafe { raw::free_by(p, Operator::Array) };
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn malloc_by(size: usize, operator: Operator) -> *mut u8 {

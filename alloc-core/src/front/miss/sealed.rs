@@ -88,11 +88,9 @@ fn take(cache: &'static ThreadCache, units: usize, size: usize, operator: Operat
 #[inline(always)]
 unsafe fn seal(facade: &Facade, block: *mut u8, room: usize, size: usize, operator: Operator) {
     let (end, slack) = (block.wrapping_add(room), room - size);
-    // SAFETY: the caller's promise.
-    unsafe { slack::fill(end, slack, facade.filling()) };
     let canary = slack::canary(facade.seal_of(block), slack) ^ slack::mark(operator);
-    // SAFETY: its last word.
-    unsafe { end.cast::<u64>().write(canary) };
+    // SAFETY: the caller's promise.
+    unsafe { slack::write(end, slack, facade.filling(), canary) };
 }
 
 /// [`seal`] of a block whose first word does not read zero. Ends the process if it should. Returns

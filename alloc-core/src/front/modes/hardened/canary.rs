@@ -174,7 +174,8 @@ pub(crate) unsafe fn note_operator(block: *mut u8, class: SizeClass, operator: O
     if unsafe { requested(block, class) }.is_some() {
         let word = word_of(block, class);
         // SAFETY: the last word of the caller's block, which is aligned in all classes with room.
-        unsafe { word.write(word.read() ^ slack::mark(operator)) };
+        let word = unsafe { &mut *word };
+        *word ^= slack::mark(operator);
     }
 }
 

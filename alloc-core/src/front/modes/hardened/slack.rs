@@ -10,12 +10,14 @@
 //! because a string's end is a zero.
 //!
 //! Both take a straight line of instructions, whatever the length, because a branch on it cannot be
-//! guessed. So the stores overlap if the slack is short.
+//! guessed. Short slack is in the last lines of the block, one of which ends with the canary. Each
+//! line is written by one store, and compared by a load of the same line: a processor gives a load
+//! the value of a store just before at once only if all its bytes come from that store.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use by_lines::{fill, is_intact};
+pub(crate) use by_lines::{is_intact, write};
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use by_words::{fill, is_intact};
+pub(crate) use by_words::{is_intact, write};
 
 use crate::ground::operator::Operator;
 
@@ -63,10 +65,10 @@ pub(crate) fn told_of_any(seal: u64, canary: u64) -> (usize, Operator) {
     all.find(|(slack, _)| *slack >> LENGTH == 0).unwrap_or((usize::MAX, Operator::Unknown))
 }
 
-/// As [`fill`], but writes no byte beside the slack.
+/// Fills the slack as [`write`], but writes no byte beside it.
 ///
 /// # Safety
-/// As [`fill`]; the block may be in use.
+/// As for [`write`]; the block may be in use.
 pub(crate) unsafe fn fill_exactly(end: *mut u8, slack: usize, filling: u64) {
     let first = end.wrapping_sub(slack);
     let Some(last) = slack.checked_sub(WORD) else {
@@ -85,15 +87,16 @@ mod by_lines {
     use super::{COVERED, WORD};
     use crate::ground::checked::at;
     use core::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi64x,
-        _mm_storeu_si128,
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set_epi64x,
+        _mm_set1_epi64x, _mm_storeu_si128,
     };
 
     const LINE: usize = size_of::<__m128i>();
     const _: () = assert!(COVERED == 2 * LINE);
 
     /// Where the two lines of a slack begin, counted from its own beginning, and which of their
-    /// bytes belong to it. Each line holds the word before the canary, or ends before it.
+    /// bytes belong to it. The last line of a block holds the word before the canary, and the
+    /// canary. Lines begin at multiples of their length, if the slack is in the last two.
     #[derive(Clone, Copy)]
     struct Lines {
         begin: [i8; 2],
@@ -105,20 +108,23 @@ mod by_lines {
         let mut table = [Lines { begin: [0; 2], belong: 0 }; COVERED + 1];
         let mut slack = 0;
         while slack <= COVERED {
-            let mut byte = 0;
-            while byte < 2 {
-                // The canary begins `slack` bytes on, and the line at least a word before it.
-                let (begin, latest) = (byte * LINE, slack.cast_signed() as i8 - WORD as i8);
-                let is_late = begin as i8 > latest;
-                table[slack].begin[byte] = if is_late { latest } else { begin as i8 };
-                byte += 1;
-            }
-            let mut byte = 0;
-            while byte < slack {
-                let line = byte / LINE;
-                let place = byte as i8 - table[slack].begin[line];
-                table[slack].belong |= 1 << (line * LINE + place as usize);
-                byte += 1;
+            // The canary begins here.
+            let end = slack.cast_signed() as i8;
+            let last = end - WORD as i8;
+            table[slack].begin = if slack <= WORD {
+                [last, last]
+            } else if slack <= LINE + WORD {
+                [last - LINE as i8, last]
+            } else {
+                [0, end - LINE as i8]
+            };
+            let mut place = 0;
+            while place < 2 * LINE {
+                let byte = table[slack].begin[place / LINE] + (place % LINE) as i8;
+                if 0 <= byte && byte < end {
+                    table[slack].belong |= 1 << place;
+                }
+                place += 1;
             }
             slack += 1;
         }
@@ -158,24 +164,27 @@ mod by_lines {
         unsafe { _mm_movemask_epi8(equal) }.cast_unsigned()
     }
 
-    /// Fills the slack of a block that is handed out. Its canary must be written after this.
+    /// Fills the slack of a block that is handed out, and writes its canary.
     ///
     /// # Safety
-    /// `end` must be the address of the canary of a free block that belongs to the caller, at least
-    /// 8 bytes behind its beginning, and `slack` no longer than the block before it.
+    /// `end` must be the address of the canary of a free block that belongs to the caller, whose
+    /// length is a multiple of 16, and `slack` shorter than the block before the canary.
     #[inline(always)]
-    pub(crate) unsafe fn fill(end: *mut u8, slack: usize, filling: u64) {
+    pub(crate) unsafe fn write(end: *mut u8, slack: usize, filling: u64, canary: u64) {
         for line in places(end, slack, lines(slack)) {
             // SAFETY: 16 bytes of the block.
             unsafe { _mm_storeu_si128(line.cast_mut().cast(), line_of(filling)) };
         }
+        // SAFETY: all x86-64 processors have SSE2.
+        let last = unsafe { _mm_set_epi64x(canary.cast_signed(), filling.cast_signed()) };
+        // SAFETY: the last 16 bytes of the block.
+        unsafe { _mm_storeu_si128(end.wrapping_sub(WORD).cast(), last) };
     }
 
     /// Returns whether the slack reads as it was filled.
     ///
     /// # Safety
-    /// `end` must be the address of the canary of a block that belongs to the caller, at least 8
-    /// bytes behind its beginning, and `slack` no longer than the block before it.
+    /// As for [`write`], but the block may be in use.
     #[inline(always)]
     pub(crate) unsafe fn is_intact(end: *const u8, slack: usize, filling: u64) -> bool {
         // SAFETY: 16 bytes of the block each.
@@ -198,17 +207,19 @@ mod by_words {
         core::array::from_fn(|n| first.wrapping_add(last.min(n * WORD)).cast())
     }
 
-    /// Fills the slack of a block that is handed out. Its canary must be written after this.
+    /// Fills the slack of a block that is handed out, and writes its canary.
     ///
     /// # Safety
     /// `end` must be the address of the canary of a free block that belongs to the caller, and
     /// `slack` no longer than the block before it.
     #[inline(always)]
-    pub(crate) unsafe fn fill(end: *mut u8, slack: usize, filling: u64) {
+    pub(crate) unsafe fn write(end: *mut u8, slack: usize, filling: u64, canary: u64) {
         for word in words(end, slack, slack) {
             // SAFETY: a word that begins in the slack or at its end, and the canary follows it.
             unsafe { word.cast_mut().write_unaligned(filling) };
         }
+        // SAFETY: the block's last word.
+        unsafe { end.cast::<u64>().write_unaligned(canary) };
     }
 
     /// Returns whether the slack reads as it was filled.
@@ -234,8 +245,6 @@ mod by_words {
 mod tests {
     use super::*;
 
-    const ROOM: usize = 120;
-
     #[test]
     fn a_canary_tells_the_slack_and_no_other_word_does() {
         let seal = 0x1234_5678_9abc_def1;
@@ -258,29 +267,37 @@ mod tests {
         assert!(told(seal, !seal) > 1 << 15 && told(seal, 0) > 1 << 15);
     }
 
-    type Fill = unsafe fn(*mut u8, usize, u64);
+    type Write = unsafe fn(*mut u8, usize, u64, u64);
     type IsIntact = unsafe fn(*const u8, usize, u64) -> bool;
 
-    fn each_byte_is_filled_and_compared(fill: Fill, is_intact: IsIntact, is_exact: bool) {
+    /// Writes the slack of a block and its canary between other bytes. Returns all of them.
+    fn written(write: Write, slack: usize, room: usize) -> Vec<u8> {
+        let mut memory = vec![0_u8; WORD + room + 2 * WORD];
+        let end = memory.as_mut_ptr().wrapping_add(WORD + room);
+        // SAFETY: a block of this length.
+        unsafe { write(end, slack, filling(0x36 << 56), 0x1122_3344_5566_7788) };
+        let (before, block) = memory.split_at(WORD);
+        let (block, after) = block.split_at(room + WORD);
+        assert!(before.iter().chain(after).all(|byte| *byte == 0), "{slack} of {room}");
+        assert_eq!(block[room..], 0x1122_3344_5566_7788_u64.to_ne_bytes());
+        block.to_vec()
+    }
+
+    fn each_byte_is_filled_and_compared(write: Write, is_intact: IsIntact, room: usize) {
         let filling = filling(0x36 << 56);
         assert_eq!(filling, 0x3737_3737_3737_3737);
-        for slack in 0..=ROOM {
-            let mut block = [0_u8; ROOM + WORD];
-            let end = block.as_mut_ptr().wrapping_add(ROOM);
-            // SAFETY: the array is a block.
-            unsafe { fill(end, slack, filling) };
-            let first = ROOM - slack;
-            let (before, after) = (&block[..first], &block[ROOM..]);
-            assert!(!is_exact || before.iter().chain(after).all(|byte| *byte == 0), "{slack}");
-            assert!(block[first..ROOM].iter().take(COVERED).all(|byte| *byte == 0x37), "{slack}");
+        for slack in 0..room {
+            let mut block = written(write, slack, room);
+            let first = room - slack;
+            assert!(block[first..room].iter().take(COVERED).all(|byte| *byte == 0x37), "{slack}");
             // What is not the slack is of other bytes.
             block[..first].fill(0x36);
-            block[ROOM..].fill(0x36);
-            for at in 0..ROOM {
+            block[room..].fill(0x36);
+            for at in 0..room {
                 block[at] ^= 1;
-                // SAFETY: as above.
+                // SAFETY: a block.
                 let is_intact =
-                    unsafe { is_intact(block.as_ptr().wrapping_add(ROOM), slack, filling) };
+                    unsafe { is_intact(block.as_ptr().wrapping_add(room), slack, filling) };
                 let is_slack = (first..first + slack.min(COVERED)).contains(&at);
                 assert_eq!(is_intact, !is_slack, "{at} of {slack}");
                 block[at] ^= 1;
@@ -288,10 +305,24 @@ mod tests {
         }
     }
 
+    unsafe fn write_exactly(end: *mut u8, slack: usize, filling: u64, canary: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { fill_exactly(end, slack, filling) };
+        // SAFETY: as above.
+        unsafe { end.cast::<u64>().write_unaligned(canary) };
+    }
+
     #[test]
     fn each_byte_of_the_slack_is_filled_and_compared_and_no_other_one() {
-        each_byte_is_filled_and_compared(fill, is_intact, false);
-        each_byte_is_filled_and_compared(by_words::fill, by_words::is_intact, false);
-        each_byte_is_filled_and_compared(fill_exactly, is_intact, true);
+        // The first class with room has 8 bytes before the canary.
+        for room in [8, 24, 40, 56, 72, 120] {
+            each_byte_is_filled_and_compared(write, is_intact, room);
+            each_byte_is_filled_and_compared(by_words::write, by_words::is_intact, room);
+            each_byte_is_filled_and_compared(write_exactly, is_intact, room);
+        }
+        for slack in 0..120 {
+            let used = written(write_exactly, slack, 120);
+            assert!(used[..120 - slack].iter().all(|byte| *byte == 0), "{slack}");
+        }
     }
 }
