@@ -13,6 +13,20 @@ static unsigned char *sample(size_t size) {
     _exit(9);
 }
 
+/* Returns a block that begins `distance` bytes behind another one and, if `first` is set, begins a page. */
+static unsigned char *behind(size_t size, size_t distance, int first) {
+    static unsigned char *blocks[4000];
+    for (int n = 0; n < 4000; n++) {
+        blocks[n] = opaque(malloc(size));
+        for (int m = 0; m < n; m++) {
+            unsigned char *low = blocks[n] < blocks[m] ? blocks[n] : blocks[m];
+            unsigned char *high = blocks[n] < blocks[m] ? blocks[m] : blocks[n];
+            if ((size_t)(high - low) == distance && (!first || (uintptr_t)high % 4096 == 0)) return high;
+        }
+    }
+    _exit(9);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     size_t size = (size_t)atol(argv[2]);
@@ -25,6 +39,10 @@ int main(int argc, char **argv) {
         unsigned char *block = opaque(malloc(size));
         block[malloc_usable_size(block)] ^= 0x55;
         free(block);
+    } else if (strncmp(argv[1], "under ", 6) == 0) {
+        unsigned char *block = behind(size, (size_t)atol(argv[1] + 6), strstr(argv[1], "page") != NULL);
+        block[-1] ^= 0x55;
+        free(opaque(block));
     } else if (strcmp(argv[1], "overflow") == 0) {
         unsigned char *block = sample(size);
         *(volatile unsigned char *)(block + size + 16) = 1;

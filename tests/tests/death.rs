@@ -19,6 +19,8 @@ const FOREIGN_QUERY: &str =
     "<lumalloc>: invalid query of {hex}: not a block of this allocator{from}";
 const INTERIOR: &str = "<lumalloc>: invalid free of {hex}: inside the block {hex} \
                         (size @, arena {n}{owner}){from}";
+const BETWEEN: &str = "<lumalloc>: buffer underflow of {hex}, or overflow of {hex}: the canary \
+                       between them was overwritten (size @, arena {n}{owner}){from}";
 const DELETE_OF_ARRAY: &str =
     "<lumalloc>: delete of {hex}, which new[] made (size {n}, arena {n}{owner}){from}";
 const ARRAY_DELETE_OF_SINGLE: &str =
@@ -67,6 +69,22 @@ fn the_hardened_tier_dies_at_the_call() {
         let output = crime("death_modes.c", &["canary", size], "hardened:true");
         let requested = size.parse().expect("a number");
         assert_dies(&output, &with_size(CANARY, requested), &format!("{size} bytes overrun"));
+    }
+}
+
+/// The hardened tier looks at the canary of the block before, too.
+#[test]
+fn a_write_before_a_block_ends_the_program_when_the_block_is_freed() {
+    let sizes =
+        [(8, 16), (24, 32), (100, 112), (1000, 1024), (3000, 3072), (4088, 4096), (14_000, 14_336)];
+    for (size, class) in sizes {
+        for conf in ["hardened:true", "hardened:true,tcache:false", "hardened:true,junk:true"] {
+            for place in ["", " page"] {
+                let way = format!("under {class}{place}");
+                let output = crime("death_modes.c", &[&way, &size.to_string()], conf);
+                assert_dies(&output, &with_size(BETWEEN, class), &format!("{way}, {size}, {conf}"));
+            }
+        }
     }
 }
 

@@ -135,6 +135,17 @@ pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// The canary between two blocks was overwritten. Found when the second one is freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn overwritten_between(before: usize, block: usize, at: Place) -> ! {
+    let mut line = begin("buffer underflow", block);
+    line.text(", or overflow of ").address(before);
+    line.text(": the canary between them was overwritten");
+    place(&mut line, at);
+    die(&mut line)
+}
+
 /// A free block was written to. Found when it is handed out, or when the process exits.
 #[cold]
 #[inline(never)]

@@ -17,6 +17,7 @@ use crate::front::modes::hardened::quarantine::LONGEST;
 use crate::front::modes::hardened::slack;
 use crate::ground::checked::at;
 use crate::ground::operator::Operator;
+use crate::ground::seen::address_seen;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
 use crate::ground::units::PAGE;
 
@@ -199,9 +200,9 @@ pub(super) unsafe fn free(
     operator: Operator,
 ) -> bool {
     // SAFETY: the caller's promise.
-    let sealed = unsafe { sealed(cache, block, units, operator) };
-    // SAFETY: as above.
-    sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
+    let Some(sealed) = (unsafe { sealed(cache, block, units, operator) }) else { return false };
+    // SAFETY: as above. Not in a closure, which the compiler may put out of line.
+    unsafe { release(sealed, block) }
 }
 
 /// Frees a block. Returns `true`.
@@ -211,22 +212,67 @@ pub(super) unsafe fn free(
 #[inline(always)]
 unsafe fn release(sealed: Sealed, block: *mut u8) -> bool {
     let Sealed { facade, units, room, seal, .. } = sealed;
+    // SAFETY: the caller's promise.
+    if unsafe { is_intact_before(facade, block, room + BYTES) } {
+        // SAFETY: as above.
+        unsafe { give_up(facade, block, units, room, !seal) };
+    } else {
+        // SAFETY: as above.
+        unsafe { give_up_after_look(facade, block, units, room, !seal) };
+    }
+    true
+}
+
+/// The end of [`release`] if the word before the block needs a closer check.
+///
+/// # Safety
+/// As [`give_up`].
+#[cold]
+#[inline(never)]
+unsafe fn give_up_after_look(
+    facade: &'static Facade,
+    block: *mut u8,
+    units: usize,
+    room: usize,
+    broken: u64,
+) {
+    canary::look_before(block);
+    // SAFETY: the caller's promise.
+    unsafe { give_up(facade, block, units, room, broken) };
+}
+
+/// Wipes a block and puts it into quarantine, or into its bin.
+///
+/// # Safety
+/// The caller must own `block`. The other arguments must be what [`release`] found for it.
+#[inline(always)]
+unsafe fn give_up(facade: &'static Facade, block: *mut u8, units: usize, room: usize, broken: u64) {
     if room > LONGEST - BYTES {
         // SAFETY: the seal is intact, so this is a block of the caller.
-        unsafe { release_long(facade, block, units, room, !seal) };
-        return true;
+        return unsafe { release_long(facade, block, units, room, broken) };
     }
     let waited = facade.exchange(units, block);
     let is_missed = waited.units != 0 && !bin(facade.behind(), waited.units).push(waited.block);
     if is_missed {
         // SAFETY: as above.
-        unsafe { wipe_and_miss(block, waited.block, room, !seal) };
-        return true;
+        return unsafe { wipe_and_miss(block, waited.block, room, broken) };
     }
     // The wipe is last, because the processor cannot predict the size and does the rest meanwhile.
     // SAFETY: as above.
-    unsafe { facade.wipe(block, units, room, !seal) };
-    true
+    unsafe { facade.wipe(block, units, room, broken) };
+}
+
+/// Returns whether the word before a block of `size` bytes may be the last one of a block. `false`
+/// if the block begins a page, because the word may then lie outside of the slab.
+///
+/// # Safety
+/// `block` must be a block of a slab.
+#[inline(always)]
+unsafe fn is_intact_before(facade: &Facade, block: *mut u8, size: usize) -> bool {
+    let seal = facade.seal_of(block.wrapping_sub(size));
+    // SAFETY: a word in the same page of the slab.
+    let word = || unsafe { address_seen(block.wrapping_sub(BYTES).cast()) } as u64;
+    !(block as usize).is_multiple_of(PAGE) && slack::may_be_last(seal, word())
 }
 
 /// The end of [`release`] for blocks that are too long for the quarantine.
@@ -291,10 +337,11 @@ pub(super) unsafe fn free_sized(
         return false;
     }
     // SAFETY: the caller's promise.
-    let sealed = unsafe { sealed(cache, block, units, operator) };
-    let sealed = sealed.filter(|sealed| given.is_of(sealed.size));
-    // SAFETY: as above.
-    sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
+    match unsafe { sealed(cache, block, units, operator) } {
+        // SAFETY: as above.
+        Some(sealed) if given.is_of(sealed.size) => unsafe { release(sealed, block) },
+        _ => false,
+    }
 }
 
 /// Returns whether a request of that size and alignment gets a block of the bin at `units`.

@@ -97,6 +97,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> (SizeCla
     let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
     // SAFETY: the caller's promise.
     let size = unsafe { checked(slab, class, block) };
+    look_before(block);
     // SAFETY: the last word of a block of the slab, as was just checked.
     unsafe { word_of(block, class).write(!seal_of(block as usize)) };
     (class, size)
@@ -113,6 +114,33 @@ pub(crate) unsafe fn reseal(slab: &Slab, block: *mut u8, size: usize) {
     // SAFETY: a block in use of that class, as was just checked.
     unsafe { seal(block, class, size) };
 }
+
+/// Ends the process if the word before a block, the last one of the block before it, was
+/// overwritten. Says nothing of slabs whose pages did not read zero, because there the block before
+/// may never have been in use.
+#[cold]
+#[inline(never)]
+pub(crate) fn look_before(block: *mut u8) {
+    let address = block.expose_provenance();
+    let Some(slab) = Slab::of(page_map::lookup(address)) else { return };
+    let size = slab.class().size();
+    if address < slab.base() + size || size <= BYTES || !slab.fresh.were_zero() {
+        return;
+    }
+    let (before, word) = (address - size, block.wrapping_sub(BYTES).cast());
+    // Another thread may be writing the word: it fills the lines of the slack before.
+    for _ in 0..LOOKS {
+        // SAFETY: a word of the slab.
+        if slack::may_be_last(seal_of(before), unsafe { address_seen(word) } as u64) {
+            return;
+        }
+        os::yield_now();
+    }
+    fatal::overwritten_between(before, address, slab.place())
+}
+
+/// Looks before a canary counts as overwritten, with a pause after each.
+const LOOKS: usize = 1000;
 
 /// Returns the size that was requested of a block in use. Ends the process if the address is no
 /// block, or the block is free or overrun.

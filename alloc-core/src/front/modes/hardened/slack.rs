@@ -58,6 +58,16 @@ pub(crate) fn mark(operator: Operator) -> u64 {
     (operator as u64) << (SHIFT + LENGTH)
 }
 
+/// Returns whether a word may be the last one of a block with this seal, in use or free, or one
+/// that was never in use, in zeroed memory. Takes a straight line of instructions.
+#[inline(always)]
+pub(crate) fn may_be_last(seal: u64, word: u64) -> bool {
+    const TOLD: u64 = ((1 << (LENGTH + 2)) - 1) << SHIFT;
+    let differs = seal ^ word;
+    // One of the three is 0. Their minimum takes no branch, which could not be guessed.
+    (differs & !TOLD).min(!differs).min(word) == 0
+}
+
 /// As [`told`], for a block of any operator, which is also returned.
 pub(crate) fn told_of_any(seal: u64, canary: u64) -> (usize, Operator) {
     let told = |operator| (told(seal ^ mark(operator), canary), operator);
@@ -259,7 +269,10 @@ mod tests {
                 assert_eq!(told_of_any(seal, marked), (slack, operator));
                 assert_eq!(told(seal, marked) == slack, operator == Operator::Unknown);
             }
+            assert!(may_be_last(seal, canary) && may_be_last(seal, !seal) && may_be_last(seal, 0));
             for bit in (0..SHIFT).chain(SHIFT + 17..64) {
+                assert!(!may_be_last(seal, canary ^ 1 << bit), "bit {bit}");
+                assert!(!may_be_last(seal, !seal ^ 1 << bit), "bit {bit} of a free one");
                 assert!(told_of_any(seal, canary ^ 1 << bit).0 == usize::MAX, "bit {bit}");
             }
             assert_eq!(told_of_any(seal, canary ^ 3 << (SHIFT + 15)).0, usize::MAX);
