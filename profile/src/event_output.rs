@@ -127,7 +127,7 @@ impl Output {
         let names = if is_named { output_file::MOST_TAKEN } else { 1 };
         for number in 0..names {
             let name = output_file::unfinished(path, number).ok_or(libc::ENAMETOOLONG)?;
-            match output_file::create(name.as_c_str(), &MAGIC) {
+            match output_file::create(name.as_c_str(), path, &MAGIC) {
                 Err(libc::EEXIST) => {}
                 created => {
                     self.file.unfinished = name;
