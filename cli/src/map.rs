@@ -119,6 +119,7 @@ fn from_exporter(exporter: &Exporter, question: Question<'_>, arena: Option<u32>
         whole.next = part.next;
         whole.runs.extend(part.runs);
     }
+    whole.check().map_err(no_map)?;
     Ok(whole)
 }
 
