@@ -1,5 +1,5 @@
 //! Standard error that cannot be written to: the command goes on, with the exit status that it has
-//! otherwise. Pipes in place of files.
+//! otherwise. Pipes and devices in place of files, and files in each other's place.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -53,4 +53,35 @@ fn mprof_reads_a_pipe() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     assert!(text(&output.stdout).contains("Total bytes not freed: 8\n"), "{output:?}");
+}
+
+/// Returns the exit status, standard output and standard error of a script, in which `$L` is the
+/// command. Its address space is bounded, so that a command which reads without end ends soon.
+fn script(text: &str) -> (Option<i32>, String, String) {
+    let text = format!("ulimit -v 16000000; L='{}'; {text}", env!("CARGO_BIN_EXE_lumalloc"));
+    let output = Command::new("sh").args(["-c", &text]).output().expect("started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[track_caller]
+fn refused(command: &str, message: &str) {
+    let expected = (Some(1), String::new(), format!("lumalloc: {message}\n"));
+    assert_eq!(script(command), expected, "{command}");
+}
+
+#[test]
+fn help_that_cannot_be_written_is_said() {
+    for words in ["--help", "--version", "-h", "help", "run --help", "region stat --help"] {
+        let message = "standard output: no space left on device";
+        refused(&format!("\"$L\" {words} > /dev/full"), message);
+        let (status, text, errors) = script(&format!("\"$L\" {words}"));
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{words}");
+        assert!(!text.is_empty(), "{words}");
+    }
+    // Whoever reads has seen enough.
+    let (status, _, errors) = script("{ \"$L\" --help; echo $? >&2; } | true");
+    assert_eq!((status, errors.as_str()), (Some(0), "0\n"));
+    // What is wrong with arguments goes elsewhere.
+    assert_eq!(script("\"$L\" heap > /dev/full").0, Some(2));
 }
