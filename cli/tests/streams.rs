@@ -85,3 +85,46 @@ fn help_that_cannot_be_written_is_said() {
     // What is wrong with arguments goes elsewhere.
     assert_eq!(script("\"$L\" heap > /dev/full").0, Some(2));
 }
+
+/// The same file may have two names.
+#[test]
+fn an_output_does_not_replace_what_is_read() {
+    let process = b"\x16\x00\x00\x0elumalloc 0.1.0\x06/bin/x";
+    let recording = [b"LUMAEVT\x01P", &(process.len() as u32).to_le_bytes()[..], process].concat();
+    let recording = file("kept.events", &recording);
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+    let heap = file("kept.heap", heap.as_bytes());
+    let old = file("old.heap", &fs::read(&heap).expect("the profile"));
+    let program = file("kept-program", &fs::read("/bin/true").expect("a program"));
+    let [second, link] = ["second", "link"].map(|name| format!("{program}.{name}"));
+    for name in [&second, &link] {
+        let _ = fs::remove_file(name);
+    }
+    fs::hard_link(&program, &second).expect("a second name");
+    std::os::unix::fs::symlink(&program, &link).expect("a link");
+    let kept = [&recording, &heap, &old, &program];
+    let contents = kept.map(|path| fs::read(path).expect("a file"));
+    for (command, input, name) in [
+        ("heap", &heap, "profile"),
+        ("flamegraph", &heap, "profile"),
+        ("events", &recording, "recording"),
+    ] {
+        let input_alone = format!("\"$L\" {command} '{input}'");
+        refused(
+            &format!("{input_alone} -o '{input}'"),
+            &format!("{command}: {input}: the output would replace the {name}"),
+        );
+        for output in [&program, &second, &link] {
+            refused(
+                &format!("{input_alone} --program '{program}' -o '{output}'"),
+                &format!("{command}: {program}: the output would replace the program"),
+            );
+        }
+    }
+    refused(
+        &format!("\"$L\" heap --diff '{old}' '{heap}' -o '{old}'"),
+        &format!("heap: {old}: the output would replace the profile"),
+    );
+    assert_eq!(kept.map(|path| fs::read(path).expect("a file")), contents);
+    refused("\"$L\" heap /dev/null -o /dev/null", "heap: /dev/null: the file is empty");
+}
