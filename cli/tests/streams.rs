@@ -86,6 +86,67 @@ fn help_that_cannot_be_written_is_said() {
     assert_eq!(script("\"$L\" heap > /dev/full").0, Some(2));
 }
 
+/// A device that never ends.
+#[test]
+fn what_cannot_be_a_profile_is_not_read_to_its_end() {
+    let neither = "it is neither pprof nor heap_v2";
+    let no_map = "is not what `lumalloc map --json` writes: expected value at line 1 column 1";
+    for (words, message) in [
+        ("heap /dev/zero", format!("heap: /dev/zero: {neither}")),
+        ("heap --program /dev/zero /dev/zero", "heap: /dev/zero: it is no regular file".into()),
+        ("flamegraph /dev/zero", format!("flamegraph: /dev/zero: {neither}")),
+        ("mprof /bin/true /dev/zero", format!("mprof: /dev/zero: {neither}")),
+        ("mprof /dev/zero", "mprof: /dev/zero: it is no regular file".into()),
+        ("events /dev/zero", "events: /dev/zero: it is no recording of the heap monitor".into()),
+        ("map /dev/zero", format!("/dev/zero {no_map}")),
+        ("map --at 10 /dev/zero", format!("/dev/zero {no_map}")),
+        ("map --diff /dev/zero 127.0.0.1:1", format!("/dev/zero {no_map}")),
+        (
+            "map --token-file /dev/zero 127.0.0.1:1",
+            "cannot read /dev/zero: a token has at most 4096 bytes".into(),
+        ),
+        ("replay /dev/zero", "replay: /dev/zero:1: not a line of a trace".into()),
+        ("region stat /dev/zero", "region: /dev/zero: no region, or cut off".into()),
+    ] {
+        refused(&format!("\"$L\" {words}"), &message);
+    }
+}
+
+#[test]
+fn what_is_too_long_is_not_read() {
+    for (command, name, begin) in [("heap", "long.heap", "heap_v2/1\n"), ("map", "long.json", "{")]
+    {
+        let path = file(name, format!("{begin}{}", " ".repeat(64)).as_bytes());
+        let long = File::options().write(true).open(&path).expect("the file");
+        long.set_len((1 << 30) + 1).expect("made longer");
+        let message = match command {
+            "heap" => format!("heap: {path}: it has more than 1 GiB"),
+            _ => format!("cannot read {path}: it has more than 1 GiB"),
+        };
+        refused(&format!("\"$L\" {command} '{path}'"), &message);
+        fs::remove_file(path).expect("removed");
+    }
+}
+
+#[test]
+fn pipes_are_read_up_to_a_length() {
+    let line = "  t*: 1: 8 [0: 0]";
+    let heap = format!("printf 'heap_v2/1\\n{line}\\n@ 0x1010\\n{line}\\n\\nMAPPED_LIBRARIES:\\n'");
+    for words in ["heap --by size /dev/stdin", "flamegraph /dev/stdin"] {
+        let (status, text, errors) = script(&format!("{heap} | \"$L\" {words}"));
+        assert_eq!((status, errors.as_str(), text.is_empty()), (Some(0), "", false), "{words}");
+    }
+    let map = "printf '{\"page\":4096,\"runs\":[],\"next\":null}' | \"$L\" map --json /dev/stdin";
+    let json = "{\"page\":4096,\"runs\":[\n\n],\"next\":null}\n";
+    assert_eq!(script(map), (Some(0), json.to_owned(), String::new()));
+    let endless = format!("{{ {heap}; yes '{line}'; }} | \"$L\" heap /dev/stdin");
+    refused(&endless, "heap: /dev/stdin: it has more than 1 GiB");
+    refused(
+        "{ printf 'LUMAEVT\\001'; cat /dev/zero; } | \"$L\" events /dev/stdin",
+        "events: /dev/stdin: it has more than 1 GiB",
+    );
+}
+
 /// The same file may have two names.
 #[test]
 fn an_output_does_not_replace_what_is_read() {
