@@ -1,10 +1,13 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use crate::events::arguments::EventsArguments;
+use crate::failure::{Failure, reason};
 use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
@@ -247,6 +250,18 @@ pub(crate) struct LoadArguments {
     pub(crate) seed: u64,
 }
 
+/// Writes what stands in place of arguments: the help, the version, or what is wrong with them.
+/// Returns the exit status.
+pub(crate) fn show(answer: &clap::Error) -> ExitCode {
+    let written = answer.print().and_then(|()| std::io::stdout().flush());
+    match written {
+        Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
+            Failure::new(format!("standard output: {}", reason(&error))).show()
+        }
+        _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
+    }
+}
+
 /// Checks the form of `K:V,...`. The library checks what the keys mean.
 fn conf(text: &str) -> Result<String, String> {
     for pair in text.split(',') {
@@ -262,9 +277,9 @@ fn conf(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use clap::CommandFactory;
+    use super::{Address, Arguments, Command, RunArguments, conf};
     use clap::error::ErrorKind;
+    use clap::{CommandFactory, Parser};
 
     fn parse(words: &[&str]) -> Result<Arguments, clap::Error> {
         Arguments::try_parse_from(std::iter::once("lumalloc").chain(words.iter().copied()))

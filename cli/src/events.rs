@@ -24,7 +24,9 @@ const EMPTIEST: u32 = 5;
 /// Shows a recording.
 pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
     let output = arguments.output.as_deref();
-    output::check(output, [&arguments.file].into_iter(), "the recording").map_err(failure)?;
+    let program = arguments.program.as_ref().map(|path| (path, "the program"));
+    let inputs = [(&arguments.file, "the recording")].into_iter().chain(program);
+    output::check(output, inputs).map_err(failure)?;
     let recording = Recording::open(&arguments.file).map_err(failure)?;
     let search = arguments.names.search(arguments.program.as_deref());
     let mut names = Names::new(&recording, &search).map_err(failure)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::process::ExitCode;
 
 /// Why the command stops. `main` prints it as one line after `lumalloc: `.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,6 +22,12 @@ impl Failure {
     /// Makes a failure with another status, as `run` and interruption have.
     pub(crate) fn with_status(status: u8, message: impl Into<String>) -> Self {
         Self { message: message.into(), status }
+    }
+
+    /// Writes the line, and returns the exit status.
+    pub(crate) fn show(&self) -> ExitCode {
+        tell(format_args!("lumalloc: {}\n", printable(&self.message)));
+        ExitCode::from(self.status)
     }
 }
 

@@ -32,7 +32,6 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use failure::{printable, tell};
 use profile::arguments::with_two_dashes;
 
 /// Serves all allocations of this executable: by lumalloc, or by the system's allocator for half of
@@ -41,7 +40,10 @@ use profile::arguments::with_two_dashes;
 static ALLOCATOR: switch::Switch = switch::Switch;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(with_two_dashes(std::env::args_os()));
+    let arguments = match Arguments::try_parse_from(with_two_dashes(std::env::args_os())) {
+        Ok(arguments) => arguments,
+        Err(answer) => return arguments::show(&answer),
+    };
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),
@@ -58,9 +60,6 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            tell(format_args!("lumalloc: {}\n", printable(&failure.message)));
-            ExitCode::from(failure.status)
-        }
+        Err(failure) => failure.show(),
     }
 }

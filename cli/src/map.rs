@@ -9,12 +9,13 @@ mod place;
 mod process;
 mod source;
 
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 use cells::Scale;
 use heap::{Address, Heap};
+use lumalloc_report::input_file;
 use place::Place;
 use source::{Exporter, Question, Source};
 
@@ -25,6 +26,8 @@ use crate::failure::{Failure, Outcome, reason};
 const WIDTH: u64 = 100;
 /// Columns in front of the cells: the address.
 const MARGIN: u64 = 16;
+/// The most bytes of a file with a token.
+const TOKEN: u64 = 4096;
 /// Runs that are asked for at a time.
 const AT_A_TIME: u64 = 10_000;
 
@@ -83,7 +86,12 @@ fn width(arguments: &MapArguments) -> u64 {
 }
 
 fn token(path: &Path) -> Outcome<String> {
-    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &reason(&error)))?;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(TOKEN + 1).read_to_string(&mut text));
+    read.map_err(|error| unreadable(path, &reason(&error)))?;
+    if text.len() as u64 > TOKEN {
+        return Err(unreadable(path, &format!("a token has at most {TOKEN} bytes")));
+    }
     Ok(text.trim().to_owned())
 }
 
@@ -92,7 +100,9 @@ fn unreadable(path: &Path, reason: &str) -> Failure {
 }
 
 fn from_file(path: &Path, arena: Option<u32>) -> Outcome<Heap> {
-    let json = fs::read(path).map_err(|error| unreadable(path, &reason(&error)))?;
+    // An object, or blanks before it.
+    let can_be = |begin: &[u8]| begin.trim_ascii_start().first().is_none_or(|byte| *byte == b'{');
+    let json = input_file::read(path, can_be).map_err(|error| unreadable(path, &reason(&error)))?;
     let parsed = Heap::parse(&json);
     let mut heap = parsed.map_err(|reason| {
         Failure::new(format!(
@@ -119,6 +129,7 @@ fn from_exporter(exporter: &Exporter, question: Question<'_>, arena: Option<u32>
         whole.next = part.next;
         whole.runs.extend(part.runs);
     }
+    whole.check().map_err(no_map)?;
     Ok(whole)
 }
 

@@ -53,8 +53,8 @@ fn is_pipe(path: &Path) -> bool {
 /// Shows a profile, or what changed since another one.
 pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
     let command = Command { name: "heap", output: arguments.output.as_deref() };
-    let inputs = [Some(&arguments.file), arguments.diff.as_ref()];
-    command.check_output(inputs.into_iter().flatten())?;
+    let profiles = [&arguments.file].into_iter().chain(&arguments.diff);
+    command.check_output(profiles, arguments.program.as_ref())?;
     let open = |path: &Path| command.open(path, arguments.program.as_deref(), &arguments.names);
     let title = arguments.file.display().to_string();
     let text = if let Some(path) = &arguments.diff {
@@ -75,7 +75,7 @@ pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
 /// Draws a profile.
 pub(crate) fn flame_graph(arguments: &FlameGraphArguments) -> Outcome {
     let command = Command { name: "flamegraph", output: arguments.output.as_deref() };
-    command.check_output([&arguments.file].into_iter())?;
+    command.check_output([&arguments.file].into_iter(), arguments.program.as_ref())?;
     let report = command.open(&arguments.file, arguments.program.as_deref(), &arguments.names)?;
     let title = arguments.file.display().to_string();
     command.write(&lumalloc_report::flame_graph(&report, &title, value(arguments.value)))
@@ -146,9 +146,15 @@ impl Command<'_> {
         Failure::new(format!("{}: {what}", self.name))
     }
 
-    /// Refuses an output that would replace a profile.
-    fn check_output<'p>(&self, inputs: impl Iterator<Item = &'p PathBuf>) -> Outcome {
-        output::check(self.output, inputs, "the profile").map_err(|what| self.failure(what))
+    /// Refuses an output that would replace a profile or the program.
+    fn check_output<'p>(
+        &self,
+        profiles: impl Iterator<Item = &'p PathBuf>,
+        program: Option<&'p PathBuf>,
+    ) -> Outcome {
+        let profiles = profiles.map(|path| (path, "the profile"));
+        let inputs = profiles.chain(program.map(|path| (path, "the program")));
+        output::check(self.output, inputs).map_err(|what| self.failure(what))
     }
 
     /// Reads a profile. What the user should know goes to standard error.

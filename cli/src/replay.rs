@@ -10,11 +10,11 @@ mod round;
 mod target;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use lumalloc_report::input_file;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, printable, reason};
@@ -86,7 +86,7 @@ fn failure(what: impl std::fmt::Display) -> Failure {
 /// Reads a trace. A last line without an end is left out: the program died while it wrote.
 fn read(path: &Path, only: Option<MethodArgument>) -> Result<Plan, String> {
     let broken = |error| format!("{}: {}", path.display(), reason(&error));
-    let mut file = BufReader::new(File::open(path).map_err(broken)?);
+    let mut file = BufReader::new(input_file::open(path).map_err(broken)?);
     let mut planner = Planner::default();
     let mut bytes = Vec::new();
     for number in 1.. {

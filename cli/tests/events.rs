@@ -147,8 +147,8 @@ fn what_is_missing_is_told() {
     let directory = Directory::new("missing")
         .with("cut", &recording())
         .with("dropped", &[recording(), end(3)].concat());
-    let cut = "lumalloc: events: warning: cut: it has no end: the process was killed, or is still \
-               recorded; what is there is shown\n";
+    let cut = "lumalloc: events: warning: cut: it has no end: the process was killed, became \
+               another program by exec, or is still recorded; what is there is shown\n";
     assert_eq!(directory.run(&["cut"]), (Some(0), LINES.to_owned(), cut.to_owned()));
     let (status, text, errors) = directory.run(&["dropped"]);
     let dropped = "lumalloc: events: warning: dropped: 3 events could not be written; their blocks \
@@ -210,7 +210,7 @@ fn nothing_is_left_of_an_output_that_a_signal_ends() {
     let directory = Directory::new("signal").with("x", &[recording(), events, end(0)].concat());
     let mut unnamed = fs::File::options();
     if unnamed.write(true).custom_flags(libc::O_TMPFILE).open(&directory.0).is_err() {
-        println!("the file system has no files without names: nothing is tested");
+        eprintln!("a file without a name: not tried, this file system has none");
         return;
     }
     let script = "ulimit -c 0; ulimit -f 8; exec \"$@\"";

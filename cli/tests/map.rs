@@ -181,6 +181,11 @@ fn what_fails_is_said_in_a_line() {
     let control = file("control.json");
     std::fs::write(&control, "{\"page\":4096,\"runs\":[{\"base\":\"\\u001b[2J\"").unwrap();
     let control = control.to_str().unwrap();
+    let long = file("long-run.json");
+    let run = r#"{"base":"0xffffffffffff0000","bytes":65537,"state":"slab","arena":0,"block":0,
+        "blocks":0,"used":0,"huge":false,"purgeable":0,"absent":0,"oldest_ms":null}"#;
+    std::fs::write(&long, format!("{{\"page\":4096,\"runs\":[{run}],\"next\":null}}")).unwrap();
+    let long = long.to_str().unwrap();
     for (words, expected) in [
         (vec![&*address, "--at", "0x10"], "0x10 does not lie in the heap".to_owned()),
         (
@@ -197,6 +202,13 @@ fn what_fails_is_said_in_a_line() {
             format!(
                 "{nonsense} is not what `lumalloc map --json` writes: \
                  missing field `page` at line 1 column 2"
+            ),
+        ),
+        (
+            vec![long],
+            format!(
+                "{long} is not what `lumalloc map --json` writes: the run at 0xffffffffffff0000 \
+                 ends behind the last address"
             ),
         ),
         (

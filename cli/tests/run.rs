@@ -1,7 +1,8 @@
 //! `lumalloc run`: the environment that it prepares, its exit statuses and its exact messages.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::RwLock;
@@ -19,6 +20,21 @@ impl Directory {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+
+    /// One that each user can reach, as the build often cannot be.
+    fn for_all(name: &str) -> Self {
+        let path = PathBuf::from(format!("/tmp/lumalloc-run-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(path)
+    }
+
+    /// Returns `run` of a copy of the command in this directory.
+    fn command(&self) -> Command {
+        let own = fs::read(env!("CARGO_BIN_EXE_lumalloc")).unwrap();
+        without_variables(Command::new(self.file("lumalloc", &own, 0o755)))
     }
 
     fn file(&self, name: &str, contents: &[u8], mode: u32) -> String {
@@ -45,7 +61,10 @@ fn harmless_library() -> String {
 }
 
 fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    without_variables(Command::new(env!("CARGO_BIN_EXE_lumalloc")))
+}
+
+fn without_variables(mut command: Command) -> Command {
     command.arg("run");
     for variable in ["LD_PRELOAD", "LUMALLOC_CONF", "LUMALLOC_EXPORTER", "LUMALLOC_LIBRARY"] {
         command.env_remove(variable);
@@ -291,33 +310,43 @@ fn a_static_program_runs_with_a_warning() {
     assert_eq!(unheard.status().unwrap().code(), Some(5));
 }
 
-/// A shell goes on to the next directory of PATH. Root may execute what anybody may.
+/// Nobody's number.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A shell goes on to the next directory of PATH. Root may execute what anybody may, so it runs the
+/// command as somebody else. Another user may not execute a file of its own that others may.
 #[test]
 fn what_others_alone_may_execute_is_not_the_program() {
-    use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 65534;
-    let directory = Directory::new("access");
-    let private = directory.file("true", b"#!/bin/sh\nexit 9\n", 0o700);
+    let directory = Directory::for_all("access");
+    let mode = if is_root() { 0o700 } else { 0o611 };
+    let private = directory.file("true", b"#!/bin/sh\nexit 9\n", mode);
     let library = harmless_library();
-    let run = |program: &str| {
-        let mut run = command();
-        run.args(["--library", &library, "--", program]).uid(NOBODY);
+    let run = |program: &str, user: u32| {
+        let mut run = directory.command();
+        run.args(["--library", &library, "--", program]);
         run.env("PATH", format!("{}:/bin", directory.0.display()));
+        if is_root() {
+            run.uid(user);
+        }
         run
     };
-    if run("true").status().is_err() {
-        println!("not root: nothing is tested");
-        return;
-    }
-    assert_eq!(outcome(&mut run("true")), (Some(0), String::new(), String::new()));
+    assert_eq!(outcome(&mut run("true", NOBODY)), (Some(0), String::new(), String::new()));
     let denied = format!("lumalloc: run: {private}: permission denied\n");
-    assert_eq!(refusal(&mut run(&private)), (Some(126), denied));
-    assert_eq!(outcome(run("true").uid(0)).0, Some(9));
+    assert_eq!(refusal(&mut run(&private, NOBODY)), (Some(126), denied));
+    if is_root() {
+        assert_eq!(outcome(&mut run("true", 0)).0, Some(9));
+    } else {
+        eprintln!("what root may execute: not tried, this is another user");
+    }
 }
 
 /// Gives a file the capability to open raw sockets, as `setcap cap_net_raw+ep` does.
 #[allow(unsafe_code, reason = "the standard library has no call for it")]
-fn grant(file: &str) -> bool {
+fn grant(file: &str) -> std::io::Result<()> {
     let words = [0x0200_0001_u32, 1 << 13, 0, 0, 0];
     let value = words.map(u32::to_le_bytes).concat();
     let (file, name) = (std::ffi::CString::new(file).unwrap(), c"security.capability");
@@ -325,28 +354,47 @@ fn grant(file: &str) -> bool {
     let refused = unsafe {
         libc::setxattr(file.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
     };
-    refused == 0
+    if refused == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Only root can make such a program, and it means something only for others.
+const GRANTED: &str = "LUMALLOC_RUN_GRANTED";
+
+/// The process of the next test where that is not root: it is, in a namespace of its own.
+#[test]
+fn grants_for_another_test() {
+    if let Ok(file) = std::env::var(GRANTED) {
+        grant(&file).unwrap();
+    }
+}
+
+/// Root makes such a program, and runs it as somebody else, because for root it means nothing.
+/// Another user is root in a namespace to make it.
 #[test]
 fn a_program_that_gains_capabilities_runs_with_a_warning() {
-    use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 65534;
-    let directory = Directory::new("capabilities");
+    let directory = Directory::for_all("capabilities");
     let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
     let library = harmless_library();
-    let mut run = command();
-    run.args(["--library", &library, "--", &program]).uid(NOBODY);
-    if !grant(&program) || run.status().is_err() {
-        println!("not root: nothing is tested");
-        return;
+    let mut run = directory.command();
+    run.args(["--library", &library, "--", &program]);
+    let unwarned = (Some(0), String::new(), String::new());
+    assert_eq!(outcome(&mut run), unwarned, "it has none yet");
+    if is_root() {
+        grant(&program).expect("a file system that keeps capabilities, and CAP_SETFCAP");
+        assert_eq!(outcome(&mut run), unwarned, "for root they mean nothing");
+        run.uid(NOBODY);
+    } else {
+        let own = std::env::current_exe().unwrap();
+        let mut grants = Command::new("unshare");
+        grants.args(["-Ur"]).arg(own).args(["--exact", "grants_for_another_test"]);
+        let granted = grants.env(GRANTED, &program).output();
+        if !granted.is_ok_and(|granted| granted.status.success()) {
+            eprintln!("a program that gains capabilities: not tried, this machine refuses it");
+            return;
+        }
     }
     let warning = format!(
         "lumalloc: run: warning: {program}: program with capabilities of its file; preloading has \
          no effect\n"
     );
     assert_eq!(outcome(&mut run), (Some(0), String::new(), warning));
-    run.uid(0);
-    assert_eq!(outcome(&mut run), (Some(0), String::new(), String::new()));
 }

@@ -52,6 +52,10 @@ fn names_lead_to_json_and_back() {
         read_json("prof").unwrap(),
         serde_json::json!({
             "active": false,
+            "gdump": false,
+            "interval": 0,
+            "lg_sample": 0,
+            "thread_active_init": false,
             "samples": {"taken": 0, "missed": 0, "live": 0, "stacks": 0, "bytes": 0},
         }),
         "it is off"

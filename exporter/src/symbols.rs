@@ -57,8 +57,12 @@ impl Symbols {
 
     /// Returns what is known of an address of code, or `None` if it is in no file.
     pub(crate) fn place(&mut self, address: u64) -> Option<Place<'_>> {
-        let contains = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
-        let mapping = self.mappings.iter().find(contains)?;
+        // The system lists them by their addresses.
+        let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings.get(behind.checked_sub(1)?)?;
+        if address >= mapping.end {
+            return None;
+        }
         let path = &mapping.path;
         if !self.tables.contains_key(path) {
             self.tables.insert(path.clone(), Table::read(path));

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use lumalloc::observe::BINS;
 use lumalloc::raw;
 use lumalloc_namespace::{Entry, Error, Value, tree};
 use std::process::Command;
@@ -45,9 +46,13 @@ fn read(key: &str, environment: &[(&str, &str)]) -> String {
     after.split('\n').next().unwrap_or_default().to_owned()
 }
 
-/// Whether the system sets options of its own. These tests then check nothing.
+/// Whether the system sets options of its own. These tests then check nothing, and say so.
 fn is_configured_by_the_system() -> bool {
-    std::fs::symlink_metadata("/etc/malloc.conf").is_ok()
+    let is_configured = std::fs::symlink_metadata("/etc/malloc.conf").is_ok();
+    if is_configured {
+        eprintln!("option strings: not tried, /etc/malloc.conf sets options");
+    }
+    is_configured
 }
 
 #[test]
@@ -67,6 +72,38 @@ fn the_effective_options_set_the_same_again() {
     let again = &[("MALLOC_CONF", effective.as_str())];
     assert_eq!(read("config.effective", again), effective);
     assert_eq!(read("config.ignored", again), "", "{effective}");
+}
+
+/// The longest values that options can have: a prefix of PATH_MAX, and a limit of its own for each
+/// class.
+#[test]
+fn the_longest_options_are_told_whole() {
+    if is_configured_by_the_system() {
+        return;
+    }
+    let prefix = format!("/{}", "directory/".repeat(500));
+    let kept = &prefix[..4095];
+    let limits: Vec<String> = (0..BINS)
+        .map(|bin| {
+            let mib = tree::complete(format!("arenas.bin.{bin}.size").as_bytes()).expect("a key");
+            match Entry::find(mib.as_slice()).expect("a key").read() {
+                Ok(Value::Size(size)) => format!("{size}-{size}:{}", 1000 + bin),
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    let limits = limits.join("|");
+    let given = format!("prof_prefix:{prefix},tcache_ncached_max:{limits},xmalloc:true");
+    let effective = read("config.effective", &[("MALLOC_CONF", &given)]);
+    let pairs: Vec<&str> = effective.split(',').collect();
+    for pair in [format!("prof_prefix:{kept}"), format!("tcache_ncached_max:{limits}")] {
+        assert!(pairs.contains(&&*pair), "{pair} is not in {effective}");
+    }
+    let count = |text: &str| text.split(',').count();
+    let usual = read("config.effective", &[]);
+    assert_eq!(count(&effective), count(&usual) + 1, "the limits, and all others");
+    let again = read("config.effective", &[("MALLOC_CONF", &effective)]);
+    assert_eq!(again, effective);
 }
 
 #[test]

@@ -85,24 +85,20 @@ fn is_read(row: &Row) -> bool {
     row.access.reader().is_some()
 }
 
-/// Whether a key may have no value, depending on the process: an option string that was not given.
+/// Whether a key may have no value, depending on the process: an option string that was not given,
+/// and what only the heap profiler has, which is off here.
 fn may_have_none(row: &Row) -> bool {
-    row.name().starts_with("opt.malloc_conf.") || is_of_profiler(row)
+    const NAMES: [&str; 3] =
+        ["thread.prof.name", "experimental.prof_recent.alloc_max", "mprof.autosave"];
+    row.name().starts_with("opt.malloc_conf.") || NAMES.contains(&row.name())
 }
 
-/// Whether the key has no value, or cannot be written, while the heap profiler is off, as here.
+/// Whether the key cannot be written while the heap profiler is off, as here.
 fn is_of_profiler(row: &Row) -> bool {
-    const NAMES: [&str; 8] = [
-        "thread.prof.name",
-        "thread.prof.active",
-        "prof.thread_active_init",
-        "prof.gdump",
-        "prof.lg_sample",
-        "prof.interval",
-        "experimental.prof_recent.alloc_max",
-        "mprof.autosave",
-    ];
-    NAMES.contains(&row.name()) || row.name().starts_with("experimental.hooks.prof_")
+    const SWITCHES: [&str; 3] = ["thread.prof.active", "prof.thread_active_init", "prof.gdump"];
+    may_have_none(row)
+        || SWITCHES.contains(&row.name())
+        || row.name().starts_with("experimental.hooks.prof_")
 }
 
 /// Whether a name stands for all arenas or the destroyed ones. Settings of single arenas have no

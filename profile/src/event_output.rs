@@ -5,6 +5,7 @@ use crate::mappings::{self, Mapping};
 use crate::output_file::{self, Kind};
 use crate::path::Path;
 use crate::process::{self, process_id};
+use crate::ranges::{self, Range};
 use core::ffi::{CStr, c_int};
 use lumalloc::control::monitor::{Counts, Event, stacks_from};
 
@@ -46,16 +47,9 @@ struct Growing {
 
 /// The mappings that are in the file.
 struct Known {
+    /// The third word is of what is mapped there.
     all: [Range; KNOWN],
     count: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Range {
-    start: u64,
-    end: u64,
-    /// Of what is mapped there.
-    hash: u64,
 }
 
 impl Output {
@@ -65,7 +59,7 @@ impl Output {
         Output {
             file: Growing { path, unfinished, length: 0, error: 0 },
             next_stack: 1,
-            known: Known { all: [Range { start: 0, end: 0, hash: 0 }; KNOWN], count: 0 },
+            known: Known::NONE,
             looked: 0,
             buffer: [0; CHUNK],
         }
@@ -127,7 +121,7 @@ impl Output {
         let names = if is_named { output_file::MOST_TAKEN } else { 1 };
         for number in 0..names {
             let name = output_file::unfinished(path, number).ok_or(libc::ENAMETOOLONG)?;
-            match output_file::create(name.as_c_str(), &MAGIC) {
+            match output_file::create(name.as_c_str(), path, &MAGIC) {
                 Err(libc::EEXIST) => {}
                 created => {
                     self.file.unfinished = name;
@@ -247,25 +241,31 @@ impl Growing {
 }
 
 impl Known {
-    /// Returns whether an address lies in a mapping.
-    fn covers(&self, address: u64) -> bool {
-        let mut known = self.all.iter().take(self.count);
-        known.any(|range| (range.start..range.end).contains(&address))
+    const NONE: Known = Known { all: [[0; 3]; KNOWN], count: 0 };
+
+    fn ranges(&self) -> &[Range] {
+        self.all.get(..self.count).unwrap_or_default()
     }
 
-    /// Adds a mapping. Returns `false` if it is known.
+    /// Returns whether an address lies in a mapping.
+    fn covers(&self, address: u64) -> bool {
+        ranges::find(self.ranges(), address).is_some()
+    }
+
+    /// Adds a mapping, in place of those that were at its addresses before. Returns `false` if it
+    /// is known.
     fn add(&mut self, mapping: &Mapping<'_>) -> bool {
         let hash = mappings::hash(mapping.name) ^ mapping.offset;
-        let is = |range: &Range| (range.start, range.end) == (mapping.start, mapping.end);
-        let new = Range { start: mapping.start, end: mapping.end, hash };
-        if let Some(known) = self.all.iter_mut().take(self.count).find(|range| is(range)) {
-            let is_other = known.hash != hash;
-            *known = new;
-            return is_other;
+        let new = [mapping.start, mapping.end, hash];
+        let (first, behind) = ranges::overlapped(self.ranges(), new);
+        if self.all.get(first..behind) == Some(&[new]) {
+            return false;
         }
-        if let Some(place) = self.all.get_mut(self.count) {
-            *place = new;
-            self.count += 1;
+        let count = self.count + 1 - (behind - first);
+        if count <= KNOWN {
+            self.all.copy_within(behind..self.count, first + 1);
+            self.all.get_mut(first).into_iter().for_each(|place| *place = new);
+            self.count = count;
         }
         true
     }
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_new_once_and_when_another_file_takes_its_place() {
-        let mut known = Known { all: [Range { start: 0, end: 0, hash: 0 }; KNOWN], count: 0 };
+        let mut known = Known::NONE;
         let mapping =
             |start, name| Mapping { start, end: start + 16, offset: 0, name, build_id: b"" };
         assert!(known.add(&mapping(32, b"/a")) && !known.add(&mapping(32, b"/a")));
@@ -350,6 +350,12 @@ mod tests {
         assert!(!known.add(&mapping(32, b"/b")) && known.count == 2);
         let covered = [31, 32, 47, 48, 64, 80].map(|address| known.covers(address));
         assert_eq!(covered, [false, true, true, false, true, false]);
+        // What overlaps others replaces them, and they are new when they come back.
+        assert!(known.add(&mapping(40, b"/c")) && known.count == 2);
+        let covered = [39, 40, 55, 56, 64].map(|address| known.covers(address));
+        assert_eq!(covered, [false, true, true, false, true]);
+        assert!(known.add(&mapping(32, b"/b")) && known.add(&mapping(0, b"/d")));
+        assert!(!known.add(&mapping(32, b"/b")) && known.count == 3);
         for n in 0..KNOWN as u64 {
             known.add(&mapping(1000 + 16 * n, b"/c"));
         }

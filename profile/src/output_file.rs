@@ -78,6 +78,19 @@ impl File {
         Some(())
     }
 
+    /// Gives the file, which is new, the mode and the owner of the regular file at a path, as it
+    /// would have if that one were written to. `more` is added to the mode. If the system refuses,
+    /// the file stays as it is.
+    fn resemble(&self, path: &CStr, more: libc::mode_t) {
+        const PERMISSIONS: libc::mode_t = 0o777;
+        let is_regular = |status: &libc::stat| status.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let Some(present) = status(path).filter(is_regular) else { return };
+        // SAFETY: the file is open.
+        unsafe { libc::fchown(self.0, present.st_uid, present.st_gid) };
+        // SAFETY: as above.
+        unsafe { libc::fchmod(self.0, present.st_mode & PERMISSIONS | more) };
+    }
+
     fn read(&self, buffer: &mut [u8]) -> usize {
         loop {
             // SAFETY: the buffer is writable.
@@ -128,16 +141,18 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
     Some(unfinished)
 }
 
-/// Creates a file with these bytes where there is none.
+/// Creates a file with these bytes where there is none. It will take the place of `path`.
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
-pub(crate) fn create(path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
+pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
     keep_errno(|| {
-        let file = File::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        // It is opened again to append to it.
+        file.resemble(path, libc::S_IWUSR);
         let written = file.write_at(0, bytes);
         if written.is_err() {
-            remove(path);
+            remove(unfinished);
         }
         written
     })
@@ -162,7 +177,12 @@ pub(crate) fn append(path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
 /// # Errors
 /// The system's error number.
 pub(crate) fn complete(unfinished: &CStr, path: &CStr) -> Result<(), c_int> {
-    keep_errno(|| rename(unfinished, path))
+    keep_errno(|| {
+        if let Ok(file) = File::open(unfinished, libc::O_WRONLY | libc::O_NOFOLLOW) {
+            file.resemble(path, 0);
+        }
+        rename(unfinished, path)
+    })
 }
 
 /// Removes a file.
@@ -220,23 +240,26 @@ pub(crate) enum Kind {
 
 /// Returns what stands at a path. A link is not followed.
 pub(crate) fn kind(path: &CStr) -> Kind {
+    match keep_errno(|| status(path)).map(|status| status.st_mode & libc::S_IFMT) {
+        None | Some(libc::S_IFREG) => Kind::File,
+        Some(libc::S_IFDIR) => Kind::Directory,
+        Some(libc::S_IFLNK) => Kind::Link,
+        Some(_) => Kind::Special,
+    }
+}
+
+/// Returns what the system tells of a path. A link is not followed.
+fn status(path: &CStr) -> Option<libc::stat> {
     let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path is a C string, and the place is writable.
-    if keep_errno(|| unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) }) != 0 {
-        return Kind::File;
-    }
+    let refused = unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) };
     // SAFETY: the call has filled it.
-    match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
-        libc::S_IFREG => Kind::File,
-        libc::S_IFDIR => Kind::Directory,
-        libc::S_IFLNK => Kind::Link,
-        _ => Kind::Special,
-    }
+    (refused == 0).then(|| unsafe { status.assume_init() })
 }
 
 /// Writes a file. It has its name only once it is whole. Until then the number of the process,
 /// another number and `.tmp` follow the name, so that two writers of one name do not meet: the file
-/// of the one that ends last stays.
+/// of the one that ends last stays. It has the mode of the file that it replaces.
 ///
 /// A device, a pipe and what a symbolic link leads to are written to directly, as `/dev/stdout`.
 ///
@@ -251,6 +274,8 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
         let mut unfinished = Path::new();
         let file = create_unfinished(path, &mut unfinished)?;
         let unfinished = unfinished.as_c_str();
+        // Nothing is written yet that somebody else could read.
+        file.resemble(path, 0);
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
         let error = sink.error;
@@ -370,6 +395,54 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let directory = directory("lumalloc-mode");
+        let [path, name] = ["profile", "profile.tmp"].map(|name| directory.join(name));
+        let mode = |path: &std::path::Path| {
+            std::fs::metadata(path).expect("the file").permissions().mode() & 0o7777
+        };
+        let set = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).expect("a mode");
+        };
+        let put = |sink: &mut dyn Sink| sink.put(b"x");
+        write_whole(&c_path(&path), put).expect("a file");
+        let usual = mode(&path);
+        assert_eq!(usual & !0o644, 0, "{usual:o}");
+        for wanted in [0o600, 0o640, 0o666, 0o444] {
+            set(wanted);
+            write_whole(&c_path(&path), |sink| {
+                let names = names(&directory);
+                let unfinished = names.iter().find(|name| name.ends_with(".tmp"));
+                let unfinished = directory.join(unfinished.expect("the unfinished file"));
+                assert_eq!(mode(&unfinished), wanted, "nobody else can read it before");
+                sink.put(b"x")
+            })
+            .expect("a file");
+            assert_eq!(mode(&path), wanted);
+            create(&c_path(&name), &c_path(&path), b"x").expect("a file");
+            assert_eq!(mode(&name), wanted | 0o200);
+            append(&c_path(&name), 1, b"y").expect("appended");
+            complete(&c_path(&name), &c_path(&path)).expect("a name");
+            assert_eq!(mode(&path), wanted);
+        }
+        set(0o4755);
+        write_whole(&c_path(&path), put).expect("a file");
+        assert_eq!(mode(&path), 0o755, "it runs as nobody else");
+        // Only root can give the file to another user.
+        let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
+        let owner = || {
+            let status = std::fs::metadata(&path).expect("the file");
+            (status.uid(), status.gid(), mode(&path))
+        };
+        let before = owner();
+        write_whole(&c_path(&path), put).expect("a file");
+        assert_eq!(owner(), before);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
     fn two_writers_of_one_name_do_not_meet() {
         let directory = directory("lumalloc-writers");
         let path = c_path(&directory.join("profile"));
@@ -401,7 +474,7 @@ mod tests {
             name
         });
         let taken: std::vec::Vec<Path> = taken.collect();
-        taken.iter().for_each(|name| create(name.as_c_str(), b"left").expect("a file"));
+        taken.iter().for_each(|name| create(name.as_c_str(), &path, b"left").expect("a file"));
         write_whole(&path, |sink| sink.put(b"new")).expect("a file");
         assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"new");
         for name in taken {

@@ -18,6 +18,7 @@ use crate::mappings;
 use crate::notes::{self, Note};
 use crate::process::now;
 use crate::protobuf::Message;
+use crate::ranges::{self, Range};
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
@@ -62,8 +63,8 @@ const MOST_NAMES: usize = 4096;
 /// Bytes of the largest message: a sample with 256 locations.
 const LARGEST: usize = 256 * 10 + 256;
 
-/// Words of a mapping in memory: the first address, the last, and the number.
-const MAPPING: usize = 3;
+/// Words of a mapping in memory, whose third word is its number.
+const MAPPING: usize = size_of::<Range>() / size_of::<u64>();
 
 /// Indices of strings by the addresses of threads' names.
 type Names<'a> = Table<'a, 1>;
@@ -85,7 +86,8 @@ pub fn write(sink: &mut dyn Sink) -> bool {
         sink: &mut gzip,
         lg_sample: observe::lg_profile_sample(),
         strings: STRINGS.len() as u64,
-        mappings,
+        mappings: mappings.as_chunks_mut().0,
+        known_mappings: 0,
         locations: Locations::new(locations),
         names: Names::new(names),
         last_location: 0,
@@ -155,7 +157,9 @@ struct File<'a> {
     lg_sample: u32,
     /// Strings written.
     strings: u64,
-    mappings: &'a mut [u64],
+    /// Room for the mappings, of which so many are there.
+    mappings: &'a mut [Range],
+    known_mappings: usize,
     locations: Locations<'a>,
     names: Names<'a>,
     last_location: u64,
@@ -238,20 +242,17 @@ impl File<'_> {
             message.number(1, number).number(2, mapping.start).number(3, mapping.end);
             message.number(4, mapping.offset).number(5, name).number(6, build_id);
             self.field(3, message.end());
-            let at = (number as usize - 1) * MAPPING;
-            if let Some(words) = self.mappings.get_mut(at..at + MAPPING) {
-                words.copy_from_slice(&[mapping.start, mapping.end, number]);
+            if let Some(place) = self.mappings.get_mut(self.known_mappings) {
+                *place = [mapping.start, mapping.end, number];
+                self.known_mappings += 1;
             }
         });
     }
 
     /// Returns the number of the mapping of an address, or 0.
     fn mapping_of(&self, address: u64) -> u64 {
-        let of = |words: &[u64]| match words {
-            [start, end, number] if (*start..*end).contains(&address) => Some(*number),
-            _ => None,
-        };
-        self.mappings.chunks_exact(MAPPING).find_map(of).unwrap_or(0)
+        let known = self.mappings.get(..self.known_mappings).unwrap_or_default();
+        ranges::find(known, address).unwrap_or(0)
     }
 
     /// Returns the number of the location of a return address. Writes the location if it is new.
@@ -378,6 +379,7 @@ mod tests {
             lg_sample: 19,
             strings: 12,
             mappings: &mut [],
+            known_mappings: 0,
             locations: Locations::new(&mut []),
             names: Names::new(&mut []),
             last_location: 0,

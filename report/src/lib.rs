@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod testing;
 mod error;
+pub mod input_file;
 mod program_file;
 pub mod profile;
 mod ranges;

@@ -85,9 +85,9 @@ static void errors(const std::string &directory)
   CHECK(dump((directory + "/nowhere/file").c_str()) == EFAULT);
   CHECK(dump(directory.c_str()) == EFAULT);
   bool on = true;
-  size_t length = sizeof on, rate = 64;
+  size_t length = sizeof on, rate = 19;
   CHECK(ctl("prof.dump", &on, &length, NULL, 0) == EPERM);
-  CHECK(ctl("prof.reset", NULL, NULL, &rate, sizeof rate) == EINVAL);
+  CHECK(ctl("prof.reset", NULL, NULL, &rate, sizeof rate - 1) == EINVAL);
   const char *none = NULL, *prefix = "";
   CHECK(ctl("prof.prefix", NULL, NULL, &prefix, sizeof prefix) == 0);
   CHECK(ctl("prof.dump", NULL, NULL, &none, sizeof none) == EFAULT);
@@ -229,6 +229,11 @@ static void keys()
   CHECK(ctl("prof.reset", NULL, NULL, &rate, sizeof rate) == 0);
   CHECK(value<size_t>("prof.lg_sample") == 30 && value<size_t>("prof.samples.live") == 0);
   CHECK(ctl("prof.reset", NULL, NULL, NULL, 0) == 0 && value<size_t>("prof.lg_sample") == 30);
+  // As in jemalloc, the lowest rate there is.
+  for (size_t low : {(size_t)64, (size_t)1 << 32, SIZE_MAX}) {
+    CHECK(ctl("prof.reset", NULL, NULL, &rate, sizeof rate) == 0 && value<size_t>("prof.lg_sample") == 30);
+    CHECK(ctl("prof.reset", NULL, NULL, &low, sizeof low) == 0 && value<size_t>("prof.lg_sample") == 63);
+  }
 }
 
 static void off()
@@ -240,9 +245,13 @@ static void off()
   Stats none;
   size_t length = sizeof none;
   CHECK(ctl("prof.stats.bins.0.live", &none, &length, NULL, 0) == ENOENT);
-  bool now;
-  length = sizeof now;
-  CHECK(ctl("thread.prof.active", &now, &length, NULL, 0) == ENOENT);
+  // As in jemalloc, what is off reads as off.
+  CHECK(!value<bool>("thread.prof.active") && !value<bool>("prof.thread_active_init"));
+  CHECK(!value<bool>("prof.gdump") && set("prof.gdump", false) == ENOENT);
+  CHECK(value<uint64_t>("prof.interval") == 0 && value<size_t>("prof.lg_sample") == 0);
+  const char *name;
+  length = sizeof name;
+  CHECK(ctl("thread.prof.name", &name, &length, NULL, 0) == ENOENT);
 }
 
 int main(int argc, char **argv)

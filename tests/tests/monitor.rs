@@ -265,7 +265,7 @@ fn what_a_process_of_the_same_number_left_is_kept() {
     let names = files(&directory);
     let left = names.iter().find(|name| name.ends_with(".0.events.tmp")).expect("of the shell");
     let (_, errors) = shown(&directory, left);
-    assert!(errors.contains("it has no end"), "{errors}");
+    assert!(errors.contains("became another program by exec"), "{errors}");
     let next = left.replace(".0.events.tmp", ".1.events");
     let lines = whole(&directory, &next);
     assert_eq!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])), 1000);

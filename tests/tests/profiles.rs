@@ -217,6 +217,7 @@ fn the_keys_switch_the_profiler_and_count_its_samples() {
     };
     run("on", "prof:true,lg_prof_sample:0");
     run("off", "");
+    run("off", "prof:false,prof_gdump:true,lg_prof_interval:20,lg_prof_sample:12");
 }
 
 #[test]

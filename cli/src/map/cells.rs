@@ -93,11 +93,13 @@ pub(crate) fn cell(heap: &Heap, base: u64, bytes: u64) -> Option<Cell> {
     let (mut room, mut used) = (0u64, 0u64);
     for run in here {
         let part = run.end().min(end) - run.base.0.max(base);
-        covered[run.state as usize] += part;
+        let all = &mut covered[run.state as usize];
+        *all = all.saturating_add(part);
         // What a run has in use is spread over its bytes evenly.
-        used += spread(run.used_bytes(), part, run.bytes);
+        used = used.saturating_add(spread(run.used_bytes(), part, run.bytes));
         if matches!(run.state, State::Slab | State::Samples) {
-            room += spread(run.block.saturating_mul(run.blocks), part, run.bytes);
+            let blocks = run.block.saturating_mul(run.blocks);
+            room = room.saturating_add(spread(blocks, part, run.bytes));
         }
     }
     let most = *covered.iter().max()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cells::{self, Cell, Scale};
-use super::heap::{Heap, Run, State};
+use super::heap::{Heap, Run, State, sum};
 use super::picture::{Canvas, Sign, size};
 
 /// Lines of the table of blocks.
@@ -74,7 +74,7 @@ fn states(canvas: &mut Canvas, old: &Heap, new: &Heap) {
     canvas.words("\nstate          before         now      change\n");
     let of = |heap: &Heap, state| {
         let runs = heap.runs.iter().filter(|run| run.state == state);
-        runs.map(|run| run.bytes).sum::<u64>()
+        sum(runs.map(|run| run.bytes))
     };
     for state in State::ALL {
         let (before, after) = (of(old, state), of(new, state));
@@ -82,7 +82,7 @@ fn states(canvas: &mut Canvas, old: &Heap, new: &Heap) {
             canvas.words(&format!("{:<9}{}\n", state.words().0, line(before, after)));
         }
     }
-    let used = |heap: &Heap| heap.runs.iter().map(Run::used_bytes).sum::<u64>();
+    let used = |heap: &Heap| sum(heap.runs.iter().map(Run::used_bytes));
     canvas.words(&format!("{:<9}{}\n", "in use", line(used(old), used(new))));
 }
 
@@ -102,7 +102,8 @@ fn change(before: u64, after: u64) -> String {
 fn by_block(heap: &Heap) -> BTreeMap<u64, u64> {
     let mut bytes = BTreeMap::new();
     for run in heap.runs.iter().filter(|run| run.used > 0) {
-        *bytes.entry(run.block).or_default() += run.used_bytes();
+        let of: &mut u64 = bytes.entry(run.block).or_default();
+        *of = of.saturating_add(run.used_bytes());
     }
     bytes
 }
@@ -138,6 +139,19 @@ fn blocks(canvas: &mut Canvas, old: &Heap, new: &Heap) {
 mod tests {
     use super::super::heap::tests::{heap, run, slab};
     use super::*;
+
+    #[test]
+    fn numbers_that_are_too_large_for_a_sum_are_compared() {
+        let most = |page| Run { block: 1 << 63, ..slab(page, u64::MAX) };
+        let (old, new) = (heap(vec![]), heap(vec![most(16), most(32)]));
+        let text = draw(&old, &new, Scale { cell: 4 << 12, width: 12 }, false);
+        for line in [
+            "in use            0 B   16384 PiB  +16384 PiB\n",
+            "8192 PiB          0 B   16384 PiB  +16384 PiB\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
 
     #[test]
     fn what_changed_is_marked_and_summed() {

@@ -137,6 +137,11 @@ impl Run {
     }
 }
 
+/// Adds numbers that a file says, which may be too large for a sum: then it is the largest number.
+pub(crate) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 /// A map, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Heap {
@@ -152,13 +157,23 @@ impl Heap {
     /// Parses JSON, and checks what the pictures rely on.
     pub(crate) fn parse(json: &[u8]) -> Result<Heap, String> {
         let heap: Heap = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        if !heap.page.is_power_of_two() {
-            return Err(format!("{} is not the size of a page", heap.page));
+        heap.check()?;
+        Ok(heap)
+    }
+
+    /// Checks what the pictures rely on.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !self.page.is_power_of_two() {
+            return Err(format!("{} is not the size of a page", self.page));
         }
-        let runs = heap.runs.windows(2);
+        let is_too_long = |run: &&Run| run.base.0.checked_add(run.bytes).is_none();
+        if let Some(run) = self.runs.iter().find(is_too_long) {
+            return Err(format!("the run at {:#x} ends behind the last address", run.base.0));
+        }
+        let runs = self.runs.windows(2);
         match runs.map(|two| (&two[0], &two[1])).find(|(one, next)| one.end() > next.base.0) {
             Some((_, run)) => Err(format!("the run at {:#x} is not in order", run.base.0)),
-            None => Ok(heap),
+            None => Ok(()),
         }
     }
 
@@ -219,11 +234,14 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_no_map_is_refused() {
+        let long = Run { bytes: u64::MAX, ..slab(16, 1) };
+        let long = heap(vec![long]).to_json();
         let later = heap(vec![slab(32, 1), slab(17, 1)]).to_json();
         let page = heap(vec![]).to_json().replace("4096", "0");
         let address = later.replace("0x20000", "20000");
         for (json, reason) in [
             (later.as_str(), "the run at 0x11000 is not in order"),
+            (long.as_str(), "the run at 0x10000 ends behind the last address"),
             (page.as_str(), "0 is not the size of a page"),
             (address.as_str(), "'20000' is not an address like 0x7f0000001000 at line 2 column 15"),
             ("{}", "missing field `page` at line 1 column 2"),

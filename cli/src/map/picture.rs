@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::cells::{self, Cell, Scale};
-use super::heap::{Heap, Run, State};
+use super::heap::{Heap, Run, State, sum};
 
 /// A letter with its colours: of the ground and of the letter, in the palette of 256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Canvas {
                 let base = stretch.base + row * scale.row();
                 self.words(&format!("{base:#014x}  "));
                 for column in 0..scale.width {
-                    let at = base + column * scale.cell;
+                    let at = base.saturating_add(column.saturating_mul(scale.cell));
                     self.sign(if at < stretch.end { of(at) } else { None });
                 }
                 self.words("\n");
@@ -156,15 +156,15 @@ fn legend(canvas: &mut Canvas, heap: &Heap) {
     let all: Vec<&Run> = heap.runs.iter().collect();
     canvas.words(&format!("       {:<9}{}\n", "all", totals(&all)));
     let huge = all.iter().filter(|run| run.huge && run.state != State::Retained);
-    let huge: u64 = huge.map(|run| run.bytes).sum();
-    canvas.words(&format!("\nHuge pages were asked for {}.\n", size(huge)));
+    let huge = size(sum(huge.map(|run| run.bytes)));
+    canvas.words(&format!("\nHuge pages were asked for {huge}.\n"));
     if let Some(oldest) = heap.runs.iter().filter_map(|run| run.oldest_ms).max() {
         canvas.words(&format!("The oldest sample in use is {} old.\n", age(oldest)));
     }
 }
 
 fn totals(runs: &[&Run]) -> String {
-    let sum = |of: fn(&Run) -> u64| size(runs.iter().map(|run| of(run)).sum());
+    let sum = |of: fn(&Run) -> u64| size(sum(runs.iter().map(|run| of(run))));
     let (all, used, purgeable) =
         (sum(|run| run.bytes), sum(Run::used_bytes), sum(|run| run.purgeable));
     format!("{:>6}{all:>12}{used:>12}{purgeable:>12}", runs.len())
@@ -229,6 +229,32 @@ Huge pages were asked for 8 KiB.
 The oldest sample in use is 2 s old.
 ";
         assert_eq!(draw(&heap, SCALE, false), expected.replace("SLABS", slabs));
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_for_a_sum_are_shown() {
+        let most = u64::MAX;
+        let slab = |page| Run { block: most, blocks: most, purgeable: most, ..slab(page, most) };
+        let last = run(0x000f_ffff_ffff_ffef, 16, State::Dirty);
+        let long = Run { huge: true, bytes: 1 << 63, ..run(48, 1, State::Large) };
+        let heap = heap(vec![slab(16), slab(32), long, last]);
+        let scale = Scale { cell: 1 << 63, width: 3 };
+        let text = draw(&heap, scale, false);
+        let expected = "\
+0x000000000000  LL
+
+A cell is 8192 PiB.
+
+       state      runs        size      in use   purgeable
+ 0369  slab          2     128 KiB   16384 PiB   16384 PiB   SLABS
+ L     large         1    8192 PiB         0 B         0 B   a large block
+ d     dirty         1      64 KiB         0 B         0 B   unused, with memory
+       all           4    8192 PiB   16384 PiB   16384 PiB
+
+Huge pages were asked for 8192 PiB.
+";
+        let slabs = "small blocks; tenths of the blocks in use";
+        assert_eq!(text, expected.replace("SLABS", slabs));
     }
 
     #[test]

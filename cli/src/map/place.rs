@@ -53,7 +53,8 @@ impl Place {
     /// Returns the text for a person, or `None` if no run is there.
     pub(crate) fn describe(&self, address: Address) -> Option<String> {
         let mut text = String::new();
-        about_run(&mut text, self.run.as_ref()?, address);
+        let run = self.run.as_ref().filter(|run| run.contains(address))?;
+        about_run(&mut text, run, address);
         if self.sites.is_empty() {
             text.push_str("no sampled block is in use here\n");
         }
@@ -151,6 +152,12 @@ held by 2 sampled blocks, 100 B asked for, the oldest 9 s old:
 other sites hold 1 sampled blocks, 7 B asked for, the oldest 5 ms old:
 ";
         assert_eq!(place.describe(Address(0x10050)).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_run_that_is_elsewhere_is_none() {
+        let place = Place::in_file(Some(&slab(16, 1)));
+        assert_eq!([0xffff, 0x20000].map(|at| place.describe(Address(at))), [None, None]);
     }
 
     #[test]

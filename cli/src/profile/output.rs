@@ -85,16 +85,19 @@ fn make_into(
     Ok(flushed?)
 }
 
-/// Refuses an output that would replace what is read.
+/// Refuses an output that would replace what is read: paths, and what they are.
 pub(crate) fn check<'a>(
     output: Option<&Path>,
-    inputs: impl Iterator<Item = &'a PathBuf>,
-    what: &str,
+    inputs: impl Iterator<Item = (&'a PathBuf, &'a str)>,
 ) -> Result<(), String> {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    let Some(output) = output.and_then(canonical) else { return Ok(()) };
-    let mut inputs = inputs.filter(|input| canonical(input).as_ref() == Some(&output));
-    inputs.next().map_or(Ok(()), |input| {
+    // A link to a file is that file. A device is written to, and not replaced.
+    let file = |path: &Path| {
+        let status = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Some((status.dev(), status.ino()))
+    };
+    let Some(output) = output.and_then(file) else { return Ok(()) };
+    let mut inputs = inputs.filter(|(input, _)| file(input) == Some(output));
+    inputs.next().map_or(Ok(()), |(input, what)| {
         Err(format!("{}: the output would replace {what}", input.display()))
     })
 }

@@ -17,7 +17,7 @@ pub const GDUMP: Key<ReadWrite<bool>> = Key::new("prof.gdump");
 /// intervals.
 pub const INTERVAL: Key<Read<u64>> = Key::new("prof.interval");
 
-/// `prof.lg_sample` (log2): bytes between two samples, on average.
+/// `prof.lg_sample` (log2): bytes between two samples, on average; 0 without opt.prof too.
 pub const LG_SAMPLE: Key<Read<usize>> = Key::new("prof.lg_sample");
 
 /// `prof.log_start`: begins a log of the samples that are freed, for the file of that name, or for
@@ -30,7 +30,7 @@ pub const LOG_STOP: Key<Act> = Key::new("prof.log_stop");
 /// `prof.prefix`: what names of profiles begin with.
 pub const PREFIX: Key<Write<Text>> = Key::new("prof.prefix");
 
-/// `prof.reset` (log2): forgets the samples, and sets the rate if one is given.
+/// `prof.reset` (log2): forgets the samples, and sets the rate if one is given; above 63 it is 63.
 pub const RESET: Key<Write<usize>> = Key::new("prof.reset");
 
 /// `prof.thread_active_init`: whether new threads are sampled.

@@ -6,14 +6,13 @@ const profile = { isOn: null, isActive: false, unit: "bytes", mark: null };
 
 async function showProfile() {
   if (!visible.has("profile") || profile.isOn === false) return;
-  let all;
+  let all = {}, option = {};
   try {
-    all = await read("/ctl/prof");
+    [option, all] = await Promise.all([read("/ctl/opt.prof"), read("/ctl/prof")]);
   } catch (error) {
     if (error.status === 0 || error.status === 401) return;
-    all = {};
   }
-  profile.isOn = all.lg_sample != null;
+  profile.isOn = option.value === true;
   profile.isActive = all.active === true;
   const every = profile.isOn && (all.lg_sample === 0 ? "Each allocation is a sample"
     : `One sample in ${KINDS.bytes[0](2 ** all.lg_sample)} on average`);

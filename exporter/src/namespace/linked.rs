@@ -88,9 +88,10 @@ mod tests {
         assert_eq!(read("version"), Ok(Value::Str(lumalloc_namespace::VERSION)));
         assert_eq!(read("arenas.page"), Ok(Value::Size(4096)));
         assert_eq!(read("config.stats"), Ok(Value::Bool(true)));
-        assert_eq!(read("prof.gdump"), Err(Error::NoEntry));
-        let absent = namespace.find("prof.gdump").unwrap();
-        assert_eq!(namespace.write(&absent, Value::Bool(true)), Err(Error::NoEntry));
+        assert_eq!(read("thread.prof.name"), Err(Error::NoEntry));
+        assert_eq!(read("prof.gdump"), Ok(Value::Bool(false)));
+        let off = namespace.find("prof.gdump").unwrap();
+        assert_eq!(namespace.write(&off, Value::Bool(true)), Err(Error::NoEntry));
         assert_eq!(namespace.act(&namespace.find("prof.log_stop").unwrap()), Err(Error::NoEntry));
         assert_eq!(read("arenas.lookup"), Err(Error::NotPermitted));
     }

@@ -330,7 +330,7 @@ mod tests {
         let read = |name: &str| namespace.read(&namespace.find(name).unwrap());
         assert_eq!(read("version"), Ok(Value::Str(VERSION)));
         assert_eq!(read("arenas.bin.1.size"), Ok(Value::Size(16)));
-        assert_eq!(read("prof.gdump"), Err(Error::NoEntry));
+        assert_eq!(read("thread.prof.name"), Err(Error::NoEntry));
         assert_eq!(namespace.find("stats.alocated").err(), Some(Error::NoEntry));
         let index = namespace.create(&namespace.find("arenas.create").unwrap()).unwrap();
         namespace.set_arena_name(index, c"mine").unwrap();

@@ -87,7 +87,11 @@ fn what_cannot_be_read_says_why() {
         ("a%22%0ab", 404, "no key is named \"a\\\"\\nb\"; GET /ctl lists them all"),
         ("arena.99999.purge", 404, "arena.99999.purge: no such index"),
         ("stats.arenas.4000.pactive", 404, "stats.arenas.4000.pactive: no such index"),
-        ("prof.gdump", 404, "prof.gdump: has no value here (ENOENT)"),
+        (
+            "experimental.prof_recent.alloc_max",
+            404,
+            "experimental.prof_recent.alloc_max: has no value here (ENOENT)",
+        ),
         ("arena.0.purge", 405, "arena.<i>.purge: there is nothing to read; use POST"),
         ("tcache.flush", 405, "tcache.flush: there is nothing to read; use POST"),
         ("arena.0.extent_hooks", 403, "arena.<i>.extent_hooks: addresses are not told over HTTP"),

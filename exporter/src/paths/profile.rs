@@ -42,14 +42,22 @@ fn switch(context: &Context, asked: &Asked, active: bool, done: &str) -> Answer 
         return bad.into();
     }
     let namespace = context.namespace;
-    // Stopping is no error where nothing runs; `prof.lg_sample` exists only with the profiler.
-    let outcome = read_rate(namespace).and_then(|_| {
+    let outcome = may_sample(namespace).and_then(|()| {
         let key = namespace.find("prof.active")?;
         namespace.write(&key, Value::Bool(active))
     });
     match outcome {
         Ok(()) => line(StatusCode::OK, done),
         Err(error) => failure(error).into(),
+    }
+}
+
+/// Refuses what needs the heap profiler in a process without it. There `prof.active` can be set to
+/// `false`, which does nothing.
+fn may_sample(namespace: &dyn Namespace) -> Result<(), Error> {
+    match namespace.read(&namespace.find("opt.prof")?)? {
+        Value::Bool(true) => Ok(()),
+        _ => Err(Error::NoEntry),
     }
 }
 

@@ -1,5 +1,6 @@
-//! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, most of them return
-//! `ENOENT` in a process that was started without `prof:true`.
+//! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, in a process that
+//! was started without `prof:true` the switches and the rate read `false` and 0, and nearly all
+//! writes and actions return `ENOENT`.
 use crate::row::{Access, Spec};
 use crate::row_macros::{act, ro, row, rw, wo, wo_or};
 use crate::{Error, Value};
@@ -12,7 +13,10 @@ use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::log;
 use lumalloc_profile::mprof::{self, Refusal};
 
-/// The rows of both branches.
+/// The lowest rate.
+const MOST_LG_SAMPLE: usize = 63;
+
+/// The rows of all three branches.
 pub static ROWS: &[Spec] = &[
     row!(
         "thread.prof.name",
@@ -29,7 +33,7 @@ pub static ROWS: &[Spec] = &[
         "thread.prof.active",
         Bool,
         None,
-        |_| enabled().map(|()| profile::is_thread_active()),
+        |_| profile::is_enabled() && profile::is_thread_active(),
         |_, active| set(active, profile::set_thread_active),
         "whether this thread is sampled while the process is"
     ),
@@ -37,7 +41,7 @@ pub static ROWS: &[Spec] = &[
         "prof.thread_active_init",
         Bool,
         None,
-        |_| enabled().map(|()| profile::samples_new_threads()),
+        |_| profile::is_enabled() && profile::samples_new_threads(),
         |_, sampled| set(sampled, profile::set_samples_new_threads),
         "whether new threads are sampled"
     ),
@@ -78,7 +82,7 @@ pub static ROWS: &[Spec] = &[
         "prof.gdump",
         Bool,
         None,
-        |_| enabled().map(|()| intervals::profiles_maxima()),
+        |_| profile::is_enabled() && intervals::profiles_maxima(),
         |_, profiled| set(profiled, intervals::set_profiles_maxima),
         "whether a profile is written at each new maximum of the memory held"
     ),
@@ -95,21 +99,21 @@ pub static ROWS: &[Spec] = &[
         Log2,
         |_, lg_sample| reset(lg_sample),
         |_| reset(observe::lg_profile_sample() as usize),
-        "forgets the samples, and sets the rate if one is given"
+        "forgets the samples, and sets the rate if one is given; above 63 it is 63"
     ),
     ro!(
         "prof.interval",
         U64,
         Bytes,
-        |_| enabled().map(|()| options::current().prof_interval().unwrap_or(0)),
+        |_| when_enabled(|| options::current().prof_interval().unwrap_or(0)),
         "bytes allocated between two profiles, or 0 if none are written at intervals"
     ),
     ro!(
         "prof.lg_sample",
         Size,
         Log2,
-        |_| enabled().map(|()| observe::lg_profile_sample() as usize),
-        "bytes between two samples, on average"
+        |_| when_enabled(|| observe::lg_profile_sample() as usize),
+        "bytes between two samples, on average; 0 without opt.prof too"
     ),
     ro!(
         "prof.samples.taken",
@@ -211,6 +215,11 @@ pub(super) fn enabled() -> Result<(), Error> {
     if profile::is_enabled() { Ok(()) } else { Err(Error::NoEntry) }
 }
 
+/// What a number is, or 0 in a process that was started without `prof:true`.
+fn when_enabled<T: Default>(read: impl FnOnce() -> T) -> T {
+    if profile::is_enabled() { read() } else { T::default() }
+}
+
 fn set(to: bool, set: fn(bool) -> bool) -> Result<(), Error> {
     enabled()?;
     set(to);
@@ -247,7 +256,7 @@ fn write(descriptor: u32, format: ProfFormat) -> Result<(), Error> {
 
 fn reset(lg_sample: usize) -> Result<(), Error> {
     enabled()?;
-    let lg_sample = u32::try_from(lg_sample).ok().filter(|lg| *lg < 64).ok_or(Error::Invalid)?;
-    profile::reset(lg_sample);
+    // Source: jemalloc, `prof_reset_ctl`.
+    profile::reset(lg_sample.min(MOST_LG_SAMPLE) as u32);
     Ok(())
 }

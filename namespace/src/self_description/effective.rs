@@ -6,7 +6,11 @@ use crate::rows::opt;
 use crate::value::Value;
 use core::ffi::CStr;
 
-static TEXT: OnceText<4096> = OnceText::new();
+/// Room for all options with their longest values: two of them are long, a prefix of PATH_MAX and
+/// the limits of each class. A test adds them up.
+const ROOM: usize = 8 << 10;
+
+static TEXT: OnceText<ROOM> = OnceText::new();
 
 /// The option string.
 ///
@@ -57,7 +61,26 @@ fn write_signed(room: &mut Room<'_>, number: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::self_description::option_text::LONGEST_LIMITS;
+    use crate::value::Type;
     use std::format;
+
+    #[test]
+    fn all_options_fit_with_their_longest_values() {
+        let longest = |row: &crate::row::Spec| match row.kind {
+            // `control::profile::Prefix` and its NUL are PATH_MAX.
+            Type::Str if row.name == "opt.prof_prefix" => libc::PATH_MAX as usize - 1,
+            Type::Str if row.name == "opt.tcache_ncached_max" => LONGEST_LIMITS,
+            Type::Str => "65535.99999 and more".len(),
+            Type::Bool => "false".len(),
+            _ => "18446744073709551615".len(),
+        };
+        assert_eq!(size_of::<lumalloc::control::profile::Prefix>(), libc::PATH_MAX as usize);
+        let name = |row: &crate::row::Spec| row.name.len() - "opt.".len();
+        let pair = |row: &crate::row::Spec| name(row) + ":,".len() + longest(row);
+        let all: usize = opt::ROWS.iter().map(pair).sum();
+        assert!(all < ROOM, "{all} bytes, and the NUL, need more than {ROOM}");
+    }
 
     #[test]
     fn every_option_with_an_effect_is_among_them() {

@@ -2,10 +2,14 @@
 use super::once_text::{OnceText, Room};
 use crate::error::Error;
 use core::ffi::CStr;
+use lumalloc::observe::BINS;
 use lumalloc::options::{self, CacheLimits};
 
 static RATIO: OnceText<16> = OnceText::new();
-static LIMITS: OnceText<1024> = OnceText::new();
+static LIMITS: OnceText<{ LONGEST_LIMITS + 1 }> = OnceText::new();
+
+/// The longest text of `tcache_ncached_max`: each class has a part of its own.
+pub(crate) const LONGEST_LIMITS: usize = "32768-32768:2047|".len() * BINS;
 
 /// The text of the option `narenas_ratio`.
 ///

@@ -3,7 +3,7 @@
 use super::source::{Input, Source, Trouble};
 
 /// What a file begins with. The byte behind is the version.
-const MAGIC: &[u8] = b"LUMAEVT";
+pub(super) const MAGIC: &[u8] = b"LUMAEVT";
 /// The version that is read.
 const VERSION: u8 = 1;
 /// The bytes of a chunk before its contents: the tag and the length.

@@ -56,8 +56,8 @@ impl Recording {
     pub fn notes(&self) -> Vec<String> {
         let path = self.path.display();
         let cut = format!(
-            "{path}: it has no end: the process was killed, or is still recorded; what is there is \
-             shown"
+            "{path}: it has no end: the process was killed, became another program by exec, or is \
+             still recorded; what is there is shown"
         );
         let dropped = match self.dropped() {
             1 => format!("{path}: 1 event could not be written; its block is shown wrongly"),
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_told() {
         assert_eq!(Recording::of(&File::default().end(1, 0)).notes(), [""; 0]);
-        let cut = "x.events: it has no end: the process was killed, or is still recorded; what is \
-                   there is shown";
+        let cut = "x.events: it has no end: the process was killed, became another program by \
+                   exec, or is still recorded; what is there is shown";
         let one = "x.events: 1 event could not be written; its block is shown wrongly";
         let many = "x.events: 7 events could not be written; their blocks are shown wrongly";
         assert_eq!(Recording::of(&File::default().dropped(1, 1)).notes(), [cut, one]);

@@ -1,11 +1,12 @@
 //! The bytes of a file at any place, and the numbers that are written in them.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::chunks::MAGIC;
 use crate::error::reason;
+use crate::input_file;
 
 /// How many bytes are read at a time.
 const WINDOW: usize = 16 << 10;
@@ -21,14 +22,12 @@ pub(crate) enum Source {
 impl Source {
     /// Opens a file.
     pub(super) fn open(path: &Path) -> std::io::Result<Source> {
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
         let status = file.metadata()?;
         if status.is_file() {
             return Ok(Source::File(file, status.len()));
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(Source::Memory(bytes))
+        Ok(Source::Memory(input_file::read_from(file, |begin| begin.starts_with(MAGIC))?))
     }
 
     /// The number of bytes.

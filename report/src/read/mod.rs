@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::{Error, Result, reason};
+use crate::input_file;
 use crate::profile::Profile;
 use crate::symbols::printable;
 
@@ -31,8 +32,7 @@ const FOREIGN: [(&[u8], &str); 7] = [
 ///
 /// The message names the file and says what is wrong with it.
 pub fn read_file(path: &Path) -> Result<Profile> {
-    let bytes = std::fs::read(path).map_err(|error| Error::of_file(path, reason(&error)))?;
-    read(&bytes).map_err(|what| Error::of_file(path, what))
+    read(&contents(path)?).map_err(|what| Error::of_file(path, what))
 }
 
 /// Reads a profile of any known kind. If it is a difference with negative numbers, as
@@ -43,13 +43,19 @@ pub fn read_file(path: &Path) -> Result<Profile> {
 ///
 /// The message names the file and says what is wrong with it.
 pub(crate) fn read_parts(path: &Path) -> Result<(Profile, Option<Profile>)> {
-    let bytes = std::fs::read(path).map_err(|error| Error::of_file(path, reason(&error)))?;
+    let bytes = contents(path)?;
     let parts = match kind(&bytes) {
         Ok(Kind::Gzip) => pprof::unpack(&bytes).and_then(|bytes| pprof::read_parts(&bytes)),
         Ok(Kind::Pprof) => pprof::read_parts(&bytes),
         _ => read(&bytes).map(|profile| (profile, None)),
     };
     parts.map_err(|what| Error::of_file(path, what))
+}
+
+/// Returns the contents of a file, or its begin if that is of no known kind.
+fn contents(path: &Path) -> Result<Vec<u8>> {
+    input_file::read(path, |begin| kind(begin).is_ok())
+        .map_err(|error| Error::of_file(path, reason(&error)))
 }
 
 /// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be
