@@ -186,9 +186,9 @@ pub(super) fn note_freed(requested: usize, usable: usize, allocated: Moment, at:
 #[cold]
 #[inline(never)]
 fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticket>) {
-    let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = backtrace::take(&mut stack, sites::depth());
-    let Some(site) = sites::site(stack.get(..depth).unwrap_or_default()) else { return };
+    let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
+    let stack = backtrace::take(&mut room, sites::depth());
+    let Some(site) = sites::site(stack) else { return };
     let (thread, name) = who();
     let freed = Some(Moment { time: os::nanoseconds(), thread, name, site });
     let mut history = HISTORY.lock();
