@@ -139,7 +139,7 @@ pub fn lg_profile_sample() -> u32 {
 #[must_use]
 pub fn profile_counts() -> ProfileCounts {
     ProfileCounts {
-        taken: sampler::TAKEN.get(),
+        taken: live::added(),
         missed: sampler::MISSED.get(),
         live: live::count(),
         stacks: sites::MADE.get(),

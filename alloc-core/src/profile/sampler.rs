@@ -31,8 +31,6 @@ static NEW_THREADS: AtomicBool = AtomicBool::new(true);
 /// Whether each allocation since the start had its chance to be a sample.
 static SINCE_START: AtomicBool = AtomicBool::new(false);
 
-/// Samples taken.
-pub(crate) static TAKEN: SharedCount = SharedCount::new();
 /// Requests that were to be sampled and were not, because there was no memory for a sample.
 pub(crate) static MISSED: SharedCount = SharedCount::new();
 
@@ -169,7 +167,6 @@ pub(crate) fn note_allocated(block: Block) {
         is_added
     });
     if is_noted {
-        TAKEN.add(1);
         probes::sampled(address, requested, usable);
         hooks::tell_sample(address, requested, stack, usable);
     } else {
