@@ -159,6 +159,12 @@ impl History {
     }
 }
 
+/// Returns the time of a sample that is taken now. Unless anything is kept, it is that of the
+/// system's last tick.
+pub(super) fn time() -> u64 {
+    if KEEPS.load(Ordering::Relaxed) { os::nanoseconds() } else { os::nanoseconds_at_tick() }
+}
+
 /// Notes a sample that was taken. Returns its place among the last ones, if they are kept.
 pub(super) fn note_allocated(requested: usize, usable: usize, allocated: Moment) -> Option<Ticket> {
     if !KEEPS.load(Ordering::Relaxed) {

@@ -157,7 +157,7 @@ pub(crate) fn note_allocated(block: Block) {
     let is_noted = counts.is_some_and(|counts| {
         // Counted first, so that no sample is freed before it is counted.
         counts.note_allocated();
-        let time = os::nanoseconds();
+        let time = history::time();
         let allocated = Moment { time, thread, name, site: counts.site() };
         let ticket = history::note_allocated(requested, usable, allocated);
         let is_added = live::add(Known { address, counts, arena, thread, name, time, ticket });
