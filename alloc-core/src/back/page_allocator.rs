@@ -128,14 +128,11 @@ impl PageAllocator {
 
     // --- freeing ---
 
-    /// Frees a run in use. It becomes a dirty run, or at low addresses one without memory.
+    /// Frees a run in use. It becomes a dirty run.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
-        let run = self.in_use.remove(extent);
-        if run.is_low() {
-            self.low.put(run);
-            self.report();
-        } else {
-            self.runs.file(run, ExtentState::Dirty);
+        match self.in_use.remove(extent) {
+            run if run.is_low() => self.low.put(run),
+            run => self.runs.file(run, ExtentState::Dirty),
         }
     }
 
@@ -147,8 +144,7 @@ impl PageAllocator {
 
     // --- resizing ---
 
-    /// Cuts an active run to its first `pages` pages. If there is no record for the rest, changes
-    /// nothing and returns `false`.
+    /// Cuts an active run to its first `pages` pages, or returns `false` if there is no record.
     pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
         self.runs.take_record().map(|tail| self.shrink_into(extent, pages, tail)).is_some()
     }
@@ -225,7 +221,7 @@ impl PageAllocator {
     // --- aging and purging ---
 
     fn unused(&self) -> Unused {
-        let dirty = self.runs.pages(ExtentState::Dirty) + self.rest.pages();
+        let dirty = self.runs.pages(ExtentState::Dirty) + self.rest.pages() + self.low.dirty();
         Unused { dirty, muzzy: self.runs.pages(ExtentState::Muzzy) }
     }
 
@@ -258,6 +254,8 @@ impl PageAllocator {
             self.rest.file(&mut self.runs);
         }
         let dirty = dirty.saturating_sub(self.rest.pages());
+        let dirty = self.low.purge(self.runs.pages(ExtentState::Dirty), dirty);
+        self.report();
         // Dirty pages become muzzy only if muzzy pages may stay. Otherwise they are purged at once.
         let lazily = self.aging.millis(false) != 0 && muzzy > 0;
         let hooks = self.hooked.as_ref().map(Hooked::hooks);
@@ -312,6 +310,8 @@ impl PageAllocator {
     /// Takes an unused run out of its list and out of the page map, at the end of the arena.
     pub(crate) fn take_unused(&mut self) -> Option<InHand> {
         self.rest.file(&mut self.runs);
+        self.low.purge(0, 0);
+        self.report();
         self.hooks().file_ready();
         let run = ExtentState::FREE.into_iter().find_map(|state| self.runs.oldest(state))?;
         let run = self.runs.remove(run);

@@ -96,6 +96,12 @@ pub(crate) fn nanoseconds() -> u64 {
     nanoseconds_of(libc::CLOCK_MONOTONIC)
 }
 
+/// As [`nanoseconds`], but the time of the system's last tick, which is some milliseconds ago at
+/// most. The processor's counter is not read, which would wait for all loads before it.
+pub(crate) fn nanoseconds_at_tick() -> u64 {
+    nanoseconds_of(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// Returns nanoseconds that the calling thread has run.
 pub(crate) fn thread_nanoseconds() -> u64 {
     nanoseconds_of(libc::CLOCK_THREAD_CPUTIME_ID)

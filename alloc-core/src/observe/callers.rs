@@ -14,12 +14,10 @@ use crate::profile::backtrace::{self, MOST_OWN};
 #[inline(never)]
 pub fn callers<const N: usize>() -> [usize; N] {
     const ROOM: usize = 32;
-    let mut stack = [0; MOST_OWN + ROOM];
-    let count = backtrace::take_of_calls(&mut stack, N.min(ROOM));
+    let mut stack = backtrace::room::<{ MOST_OWN + ROOM }>();
+    let found = backtrace::take_of_calls(&mut stack, N.min(ROOM));
     let mut nearest = [0; N];
-    for (place, address) in nearest.iter_mut().zip(stack.into_iter().take(count)) {
-        *place = address;
-    }
+    nearest.iter_mut().zip(found).for_each(|(place, address)| *place = *address);
     nearest
 }
 

@@ -44,7 +44,9 @@ pub struct LiveSample {
     /// The name that the thread had then: the text that it set by `thread.prof.name`, or with
     /// `opt.prof_sys_thread_name` the system's. Empty if it had none.
     pub thread_name: &'static str,
-    /// When it was allocated, in nanoseconds of the system's monotonic clock.
+    /// When it was allocated, in nanoseconds of the system's monotonic clock. It is the time of
+    /// the system's last tick before, at most 10 ms earlier, unless the last samples or a log of
+    /// them were kept then.
     pub time: u64,
 }
 
@@ -139,7 +141,7 @@ pub fn lg_profile_sample() -> u32 {
 #[must_use]
 pub fn profile_counts() -> ProfileCounts {
     ProfileCounts {
-        taken: sampler::TAKEN.get(),
+        taken: live::added(),
         missed: sampler::MISSED.get(),
         live: live::count(),
         stacks: sites::MADE.get(),

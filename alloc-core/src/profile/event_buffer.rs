@@ -1,12 +1,13 @@
 //! Events of a thread that wait to be written.
 
-use super::backtrace::MOST_OWN;
+use super::backtrace::{self, MOST_OWN};
 use super::event::Event;
 use super::hooks::DEEPEST;
 use crate::back::metadata::{self, Recycled};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::cell::Cell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Events of a buffer.
@@ -30,7 +31,7 @@ pub(crate) struct Held {
     /// The system's number of the thread that has the buffer. `None`: any thread may use it.
     pub(super) thread: Option<usize>,
     /// Room for the walk through a stack.
-    pub(super) stack: [usize; DEEPEST + MOST_OWN],
+    pub(super) stack: [MaybeUninit<usize>; DEEPEST + MOST_OWN],
 }
 
 /// The buffer that was made last.
@@ -45,7 +46,7 @@ impl Buffer {
             events: [Event::NONE; CAPACITY],
             count: 0,
             thread: None,
-            stack: [0; DEEPEST + MOST_OWN],
+            stack: backtrace::room(),
         };
         let buffer = Buffer {
             held: RankedMutex::new(LockRank::Events, held),

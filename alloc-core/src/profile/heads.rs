@@ -15,7 +15,7 @@ const LG_BITS: usize = 63;
 pub(super) type Head<T> = AtomicPtr<T>;
 
 /// The heads of all lists of a table.
-#[repr(align(64))]
+#[repr(C)]
 pub(super) struct Heads<T: 'static> {
     first: [Head<T>; 1 << LG_FIRST],
     /// The heads in use, with log2 of their number. Null: those above.

@@ -159,6 +159,12 @@ impl History {
     }
 }
 
+/// Returns the time of a sample that is taken now. Unless anything is kept, it is that of the
+/// system's last tick.
+pub(super) fn time() -> u64 {
+    if KEEPS.load(Ordering::Relaxed) { os::nanoseconds() } else { os::nanoseconds_at_tick() }
+}
+
 /// Notes a sample that was taken. Returns its place among the last ones, if they are kept.
 pub(super) fn note_allocated(requested: usize, usable: usize, allocated: Moment) -> Option<Ticket> {
     if !KEEPS.load(Ordering::Relaxed) {
@@ -186,9 +192,9 @@ pub(super) fn note_freed(requested: usize, usable: usize, allocated: Moment, at:
 #[cold]
 #[inline(never)]
 fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticket>) {
-    let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = backtrace::take(&mut stack, sites::depth());
-    let Some(site) = sites::site(stack.get(..depth).unwrap_or_default()) else { return };
+    let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
+    let stack = backtrace::take(&mut room, sites::depth());
+    let Some(site) = sites::site(stack) else { return };
     let (thread, name) = who();
     let freed = Some(Moment { time: os::nanoseconds(), thread, name, site });
     let mut history = HISTORY.lock();

@@ -7,6 +7,7 @@ use super::backtrace::{self, MOST_OWN, Unwinder};
 use crate::ground::callback::{self, Callback};
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// The most return addresses of a stack. Source: jemalloc, `opt.prof_bt_max`.
@@ -96,41 +97,48 @@ pub(crate) unsafe extern "C" fn default_backtrace(
     count: *mut c_uint,
     most: c_uint,
 ) {
-    let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = walk(&mut stack, DEEPEST.min(most as usize));
+    let mut stack = backtrace::room::<{ DEEPEST + MOST_OWN }>();
+    let found = walk(&mut stack, DEEPEST.min(most as usize));
     // SAFETY: the caller's promise.
-    unsafe { addresses.cast::<usize>().copy_from_nonoverlapping(stack.as_ptr(), depth) };
+    unsafe { addresses.cast::<usize>().copy_from_nonoverlapping(found.as_ptr(), found.len()) };
     // SAFETY: the caller's promise.
-    unsafe { count.write(depth as c_uint) };
+    unsafe { count.write(found.len() as c_uint) };
     backtrace::keep_frame();
 }
 
-/// Writes the return addresses of a sample to `stack`, at most `most`, as the hook or the allocator
-/// itself finds them. Returns how many. `stack` has room for [`MOST_OWN`] more.
-pub(super) fn take_backtrace<const ROOM: usize>(stack: &mut [usize; ROOM], most: usize) -> usize {
-    let most = most.min(ROOM - MOST_OWN);
+/// Returns the return addresses of a sample, at most `most`, as the hook or the allocator itself
+/// finds them.
+pub(super) fn take_backtrace(
+    stack: &mut [MaybeUninit<usize>; DEEPEST + MOST_OWN],
+    most: usize,
+) -> &mut [usize] {
+    let most = most.min(DEEPEST);
     let Some(hook) = BACKTRACE.get() else {
         return walk(stack, most);
     };
+    // What the hook does not write is 0.
+    *stack = [const { MaybeUninit::new(0) }; DEEPEST + MOST_OWN];
+    // SAFETY: just written.
+    let stack = unsafe { stack.assume_init_mut() };
     let mut count: c_uint = 0;
     let addresses = stack.as_mut_ptr().cast::<*mut c_void>();
     // SAFETY: `most` addresses have room, and whoever set the hook vouches for it.
     let call = || unsafe { hook(addresses, &raw mut count, most as c_uint) };
     callback::run(Callback::Profiler, call);
-    (count as usize).min(most)
+    stack.get_mut(..(count as usize).min(most)).unwrap_or_default()
 }
 
 #[inline(always)]
-fn walk(stack: &mut [usize], most: usize) -> usize {
+fn walk(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
     let Some(unwind) = UNWINDER.get() else {
         return backtrace::take(stack, most);
     };
-    let mut count = 0;
+    let mut found: &mut [usize] = &mut [];
     callback::run(Callback::Profiler, || {
         // SAFETY: whoever set the unwinder vouches for it.
-        count = unsafe { backtrace::take_by(unwind, stack, most) };
+        found = unsafe { backtrace::take_by(unwind, stack, most) };
     });
-    count
+    found
 }
 
 /// Tells the program of a sample.

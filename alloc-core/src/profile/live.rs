@@ -15,7 +15,8 @@ use crossbeam_utils::CachePadded;
 /// log2 of the parts that are locked apart.
 const LG_PARTS: u32 = 6;
 
-/// A sample in use.
+/// A sample in use. It is in one cache line.
+#[repr(align(64))]
 pub(crate) struct Sample {
     address: Cell<usize>,
     counts: Cell<Option<&'static SizeCount>>,
@@ -46,16 +47,19 @@ pub(crate) struct Known {
     pub(crate) ticket: Option<Ticket>,
 }
 
-/// Samples whose hashes have the same upper bits.
+/// Samples whose hashes have the same upper bits. What each call uses is in one cache line.
+#[repr(C)]
 struct Part {
-    held: RankedMutex<Held>,
     heads: Heads<Sample>,
+    held: RankedMutex<Held>,
 }
 
 /// What only the holder of a part's lock may touch.
 pub(crate) struct Held {
     free: Pool<Sample>,
     count: usize,
+    /// Samples ever added.
+    added: u64,
 }
 
 // SAFETY: the samples are reached under the part's lock only, or by the one thread that took them
@@ -112,7 +116,7 @@ fn push(head: &AtomicPtr<Sample>, sample: &'static Sample) {
 /// Lets the processor load what [`add`] needs for a sample at this address, while the caller does
 /// other work.
 #[inline(always)]
-pub(super) fn prefetch(address: usize) {
+pub(crate) fn prefetch(address: usize) {
     let place = Place::of(address);
     load_early(&raw const place.part.held);
     load_early(place.part.heads.of(place.hash));
@@ -144,6 +148,7 @@ pub(super) fn add(known: Known) -> bool {
     sample.time.set(known.time);
     sample.ticket.set(known.ticket);
     held.count += 1;
+    held.added += 1;
     if held.count > place.part.heads.all().len() {
         place.part.grow();
     }
@@ -279,6 +284,11 @@ pub(crate) fn count() -> usize {
     locks().map(|held| held.lock().count).sum()
 }
 
+/// Returns the number of samples that were ever added.
+pub(crate) fn added() -> u64 {
+    locks().map(|held| held.lock().added).sum()
+}
+
 /// Returns the samples of a list. Used under the part's lock.
 fn list(first: *mut Sample) -> impl Iterator<Item = &'static Sample> {
     // SAFETY: samples are never unmapped.
@@ -298,7 +308,7 @@ fn take_list(first: *mut Sample, mut take: impl FnMut(&'static Sample)) {
 
 impl Part {
     const fn new() -> Part {
-        let held = Held { free: Pool::new(), count: 0 };
+        let held = Held { free: Pool::new(), count: 0, added: 0 };
         Part { held: RankedMutex::new(LockRank::Samples, held), heads: Heads::new() }
     }
 

@@ -145,8 +145,7 @@ pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, tim
     if !IS_ON.load(Ordering::Acquire) {
         return;
     }
-    let depth = backtrace::take(&mut held.stack, sites::depth());
-    let site = sites::site(held.stack.get(..depth).unwrap_or_default());
+    let site = sites::site(backtrace::take(&mut held.stack, sites::depth()));
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);

@@ -5,7 +5,7 @@
 //! [`crate::ground::low`]. Where each allocation is a sample from the start on, façades see each
 //! operation, and samples are ordinary blocks.
 
-use super::backtrace::MOST_OWN;
+use super::backtrace::{self, MOST_OWN};
 use super::history::{self, Moment};
 use super::hooks::{self, DEEPEST};
 use super::live::{self, Known};
@@ -23,10 +23,6 @@ use crate::ground::sync::lock_rank::witness;
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Stacks up to this depth, that of the default options, are taken into less room, because clearing
-/// the room takes part of a sample's time.
-const USUAL_DEPTH: usize = 128;
-
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// Whether façades see each operation, because each allocation was to be a sample from the start.
 static SEES_ALL: AtomicBool = AtomicBool::new(false);
@@ -35,8 +31,6 @@ static NEW_THREADS: AtomicBool = AtomicBool::new(true);
 /// Whether each allocation since the start had its chance to be a sample.
 static SINCE_START: AtomicBool = AtomicBool::new(false);
 
-/// Samples taken.
-pub(crate) static TAKEN: SharedCount = SharedCount::new();
 /// Requests that were to be sampled and were not, because there was no memory for a sample.
 pub(crate) static MISSED: SharedCount = SharedCount::new();
 
@@ -152,28 +146,18 @@ pub(crate) struct Block {
 
 /// Notes a block that is handed out as a sample, with the stack of the calling thread. No lock may
 /// be held.
-pub(crate) fn note_allocated(block: Block) {
-    if sites::depth() <= USUAL_DEPTH {
-        note_with::<{ USUAL_DEPTH + MOST_OWN }>(block);
-    } else {
-        note_with::<{ DEEPEST + MOST_OWN }>(block);
-    }
-}
-
-/// As [`note_allocated`], with room for so many return addresses, own frames included.
 #[inline(never)]
-fn note_with<const ROOM: usize>(block: Block) {
+pub(crate) fn note_allocated(block: Block) {
     tell_freed();
     live::prefetch(block.address);
-    let mut stack = [0; ROOM];
-    let depth = hooks::take_backtrace(&mut stack, sites::depth());
-    let stack = stack.get_mut(..depth).unwrap_or_default();
+    let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
+    let stack = hooks::take_backtrace(&mut room, sites::depth());
     let Block { address, requested, usable, arena, thread, name } = block;
     let counts = sites::counts(stack, requested, usable);
     let is_noted = counts.is_some_and(|counts| {
         // Counted first, so that no sample is freed before it is counted.
         counts.note_allocated();
-        let time = os::nanoseconds();
+        let time = history::time();
         let allocated = Moment { time, thread, name, site: counts.site() };
         let ticket = history::note_allocated(requested, usable, allocated);
         let is_added = live::add(Known { address, counts, arena, thread, name, time, ticket });
@@ -183,7 +167,6 @@ fn note_with<const ROOM: usize>(block: Block) {
         is_added
     });
     if is_noted {
-        TAKEN.add(1);
         probes::sampled(address, requested, usable);
         hooks::tell_sample(address, requested, stack, usable);
     } else {

@@ -42,7 +42,8 @@ pub(crate) struct Site {
     size_count: AtomicU32,
 }
 
-/// The counts of one site for requests of one size.
+/// The counts of one site for requests of one size. They are in one cache line.
+#[repr(align(64))]
 pub(crate) struct SizeCount {
     site: &'static Site,
     /// Bytes that were requested.

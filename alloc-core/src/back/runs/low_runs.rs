@@ -1,8 +1,9 @@
 //! The free runs of one arena at low addresses: see [`crate::ground::low`].
 //!
-//! They are made when the arena gets its first sample. A run that is freed is purged at once,
-//! because that is rare: bins keep the slabs that they will need again. An arena that is destroyed
-//! keeps its low addresses for its next life.
+//! They are made when the arena gets its first sample. A run that is freed keeps its memory until
+//! the arena's decay, as others do: a program that frees and allocates in turns needs it again. It
+//! is purged under the arena's lock. An arena that is destroyed keeps its low addresses for its
+//! next life.
 
 use super::contents;
 use super::free_runs::FreeRuns;
@@ -44,7 +45,7 @@ impl LowRuns {
         Some(run)
     }
 
-    /// Files a run that is not used any more, and gives its memory back.
+    /// Files a run that is not used any more.
     pub(in crate::back) fn put(&mut self, run: InHand) {
         let Some(runs) = self.runs.as_deref_mut() else {
             debug_assert!(false, "a low run of an arena without low runs");
@@ -53,9 +54,30 @@ impl LowRuns {
         };
         // As the free runs beside it, with which it is merged.
         run.set_mapping(Mapping::Ordinary);
+        runs.file(run, ExtentState::Dirty);
+    }
+
+    /// Gives the memory of unused runs back, the oldest first, until at most `most` unused pages
+    /// have some, with the `others` of the arena. Returns how many of the others may stay.
+    pub(in crate::back) fn purge(&mut self, others: usize, most: usize) -> usize {
+        while self.dirty() > 0 && others + self.dirty() > most && self.purge_oldest() {}
+        most.saturating_sub(self.dirty())
+    }
+
+    /// Gives the memory of the oldest unused run back. Returns `false` if the system refuses.
+    fn purge_oldest(&mut self) -> bool {
+        let Some(runs) = self.runs.as_deref_mut() else { return false };
+        let Some(oldest) = runs.oldest(ExtentState::Dirty) else { return false };
+        let run = runs.remove(oldest);
         let is_zero = contents::purge(&LOW_PAGES, run.run());
         run.zeroed.set(is_zero);
         runs.file(run, if is_zero { ExtentState::Retained } else { ExtentState::Dirty });
+        is_zero
+    }
+
+    /// The number of unused pages that have memory.
+    pub(in crate::back) fn dirty(&self) -> usize {
+        self.runs().map_or(0, |runs| runs.pages(ExtentState::Dirty))
     }
 
     /// The free runs, if there are any.
@@ -88,6 +110,8 @@ fn make(arena: u32) -> Option<&'static mut FreeRuns> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::system::provider::mmap::Mmap;
     use crate::ground::low;
     use crate::ground::units::PAGE;
 
@@ -108,6 +132,9 @@ mod tests {
         for run in runs {
             low.put(InHand::hold(run, ExtentState::Retained));
         }
+        assert_eq!((low.dirty(), low.held()), (32, 32), "they keep their memory");
+        assert_eq!((low.purge(8, 50), low.dirty()), (18, 32));
+        assert_eq!((low.purge(8, 39), low.dirty()), (39, 0));
         let retained = low.runs().expect("runs").pages(ExtentState::Retained);
         assert_eq!((retained, low.held()), (mapped, 0), "merged and purged");
         let again = low.take(16, PAGE).expect("low addresses").release(ExtentState::Active);
@@ -115,5 +142,35 @@ mod tests {
         // SAFETY: a run in use, of this test.
         assert_eq!(unsafe { again.base_ptr().read() }, 0);
         low.put(InHand::hold(again, ExtentState::Retained));
+    }
+
+    #[test]
+    fn unused_pages_at_low_addresses_have_memory_until_pages_have_to_go() {
+        low::tests::open();
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let unused = |pages: &PageAllocator| (pages.counts().dirty, pages.held());
+        for _ in 0..2 {
+            let runs =
+                [1, 16].map(|n| pages.allocate(n, PAGE, Memory::Low).expect("low addresses"));
+            assert_eq!(unused(&pages), (0, 17));
+            runs.into_iter().for_each(|run| pages.free(run));
+            purge(&mut pages, 17);
+            assert_eq!(unused(&pages), (17, 17));
+        }
+        let may_stay = [1 << 20, 1 << 30].map(|now| pages.advance(now).0);
+        assert_eq!(may_stay[1], 0, "they age: {may_stay:?}");
+        let other = pages.allocate(8, PAGE, Memory::Any).expect("memory");
+        pages.free(other);
+        let ordinary = unused(&pages).0 - 17;
+        purge(&mut pages, ordinary);
+        assert_eq!(unused(&pages), (ordinary, ordinary), "the low ones went first");
+        pages.check();
+    }
+
+    fn purge(pages: &mut PageAllocator, dirty: usize) {
+        while let Some(batch) = pages.take_batch(dirty, 0) {
+            batch.purge();
+            assert!(pages.file_batch(batch));
+        }
     }
 }

@@ -53,10 +53,7 @@ pub(super) fn is_called_by_loader() -> Option<bool> {
     if loader == 0 {
         return None;
     }
-    let mut stack = [0; MOST_OWN + 1];
-    if backtrace::take_of_calls(&mut stack, 1) == 0 {
-        return None;
-    }
-    let [caller, ..] = stack;
+    let mut stack = backtrace::room::<{ MOST_OWN + 1 }>();
+    let caller = *backtrace::take_of_calls(&mut stack, 1).first()?;
     Some(backtrace::module_begin(caller)? == loader)
 }

@@ -20,6 +20,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::live;
 use crate::profile::names;
 use crate::profile::sampler::{self, Block};
 
@@ -85,6 +86,14 @@ fn note_exactly(block: *mut u8, size: usize) {
     // A guarded sample is in no slab.
     if let Some(slab) = Slab::of(page_map::lookup(address)) {
         note(cache, address, size, slab.class().size(), slab.arena());
+    }
+}
+
+/// Lets the processor load what [`small_freed`] looks at, while the block's slab is found.
+#[inline(always)]
+pub(crate) fn small_is_freed_soon(block: *mut u8) {
+    if sampler::sees_all() {
+        live::prefetch(block.expose_provenance());
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) unsafe fn free(
     given: Option<Given>,
 ) -> bool {
     let Some(facade) = Facade::of(cache) else { return false };
+    sampled::small_is_freed_soon(block);
     let entry = page_map::lookup(block.expose_provenance());
     let Some(slab) = Slab::of(entry).filter(|slab| !slab.is_for_samples()) else { return false };
     recorded::freed(block);

@@ -7,6 +7,7 @@ use super::{arrays, countdown, flush, freed_samples, suspects};
 use crate::front::bins::cache_bin::Filler;
 use crate::front::cache::facade::Facade;
 use crate::front::cache::real_cache::RealCache;
+use crate::front::modes::until_sample::Due;
 use crate::ground::cache_limits::BY_CLASS;
 use crate::ground::intervals;
 use crate::ground::options;
@@ -56,13 +57,15 @@ fn count_one(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
         return;
     }
     suspects::newest(cache, class, block);
-    let bytes = options::current().tcache_gc_incr_bytes;
-    let pops = countdown::arm(cache, class, (bytes / class.size()).clamp(32, 1024));
+    let most = (options::current().tcache_gc_incr_bytes / class.size()).clamp(32, 1024);
+    let pops = countdown::arm(cache, class, most);
     let armed = &cache.cold(class).armed;
     let first = armed.get() == 0;
     armed.add(pops as u64);
     bin.set_countdown(pops as i32 + left);
-    if !first {
+    // A sample ends an interval early. The step then comes after the next one, if that is whole.
+    let is_early = cache.due.get() != Due::Nothing && pops == most;
+    if !first && !is_early {
         collect(cache);
     }
     if cache.thread().is_some() {

@@ -33,13 +33,14 @@ pub(crate) struct LockHistory {
     pub(crate) most_waiting: u32,
 }
 
-/// The counts of one lock, which lie in it.
+/// The counts of one lock, which lie in it. First comes what each holder writes.
+#[repr(C)]
 pub(super) struct History {
     taken: OwnedCount,
-    refused: SharedCount,
     /// The last holder, as its [`os::thread_address`].
     holder: AtomicUsize,
     switches: OwnedCount,
+    refused: SharedCount,
     /// `taken` when the history began.
     begun: AtomicU64,
     spins: SharedCount,

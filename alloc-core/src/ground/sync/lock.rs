@@ -21,12 +21,13 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// A lock, and data that only its holder may touch.
+/// A lock, and data that only its holder may touch. Small data is in the cache line of the word.
+#[repr(C)]
 pub(crate) struct RankedMutex<T> {
     word: AtomicU32,
     rank: LockRank,
-    history: History,
     data: UnsafeCell<T>,
+    history: History,
 }
 
 // SAFETY: the data is reached through a guard only, and there is one guard at a time. `T: Send` is

@@ -13,6 +13,7 @@
 //! the same addresses, and the C library tells nobody of it without a lock.
 
 mod cursor;
+mod checked;
 mod machine;
 mod rule;
 mod frame_program;
@@ -20,15 +21,16 @@ mod modules;
 mod tables;
 mod code_place;
 
-use crate::ground::os;
+use checked::{Checked, LONG_FRAME};
 pub use code_place::CodePlace;
 pub(crate) use code_place::code_place;
 use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use machine::{FRAME_WORDS, Registers, stripped};
 use modules::Module;
-use rule::{Base, Packed, Rule, RuleTable, Step};
+use rule::{Base, Packed, Plain, Rule, RuleTable, Step};
 
 /// Return addresses whose rules are kept.
 const RULES: usize = 4096;
@@ -36,8 +38,6 @@ const RULES: usize = 4096;
 pub(crate) const MOST_OWN: usize = 24;
 /// The longest stack that a walk goes through, own frames included.
 pub(crate) const DEEPEST: usize = 512;
-/// A frame with more bytes is not followed without a check that its memory can be read.
-const LONG_FRAME: usize = 64 << 10;
 /// A frame with more bytes is not followed at all.
 const LONGEST_FRAME: usize = 64 << 20;
 
@@ -117,32 +117,40 @@ pub(crate) fn module_begin(address: usize) -> Option<usize> {
     modules::find(address).map(|module| module.begin)
 }
 
-/// Writes at most `most` return addresses of the calling thread's callers to `stack`, the innermost
-/// first, without the allocator's own frames. Returns how many. `stack` must have room for own
-/// frames too ([`MOST_OWN`]), which come first.
-#[inline(never)]
-pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
-    walk(Callers::new(stack, most)).count()
+/// Returns room for return addresses, which is not cleared: that takes part of a sample's time.
+pub(crate) const fn room<const N: usize>() -> [MaybeUninit<usize>; N] {
+    [const { MaybeUninit::uninit() }; N]
 }
 
-/// As [`take`], but returns 0 if no frame of the allocator is on the stack, or none was found.
+/// Returns at most `most` return addresses of the calling thread's callers, the innermost first,
+/// without the allocator's own frames. `stack` must have room for own frames too ([`MOST_OWN`]),
+/// which come first.
 #[inline(never)]
-pub(crate) fn take_of_calls(stack: &mut [usize], most: usize) -> usize {
+pub(crate) fn take(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
+    walk(Callers::new(stack, most)).found()
+}
+
+/// As [`take`], but returns none if no frame of the allocator is on the stack.
+#[inline(never)]
+pub(crate) fn take_of_calls(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
     let callers = walk(Callers::new(stack, most));
-    if callers.has_own { callers.count() } else { 0 }
+    if callers.has_own { callers.found() } else { &mut [] }
 }
 
 #[inline(always)]
 fn walk(mut callers: Callers<'_>) -> Callers<'_> {
     let mut at = Registers::here();
     let mut checked = Checked::new(at.stack);
+    let mut place = 0;
     // A return address of 0 or 1 is none.
     while at.back > 1 {
-        let rule = rule_of(at.back);
-        if !callers.see(at.back, is_of_own(rule)) {
+        let known = TABLE.get_next(&mut place, at.back);
+        let rule = known.unwrap_or_else(|| new_rule_of(at.back));
+        if !callers.see(at.back, rule.is_own()) {
             break;
         }
-        let Some(next) = caller(&at, rule, &mut checked) else { break };
+        let plain = rule.plain().and_then(|step| follow_plain(&at, step, checked.end));
+        let Some(next) = plain.or_else(|| caller(&at, rule, &mut checked)) else { break };
         at = next;
     }
     callers
@@ -153,24 +161,29 @@ fn walk(mut callers: Callers<'_>) -> Callers<'_> {
 /// # Safety
 /// `unwind` must write no more addresses than it is told, and return how many.
 #[inline(never)]
-pub(crate) unsafe fn take_by(unwind: Unwinder, stack: &mut [usize], most: usize) -> usize {
+pub(crate) unsafe fn take_by(
+    unwind: Unwinder,
+    stack: &mut [MaybeUninit<usize>],
+    most: usize,
+) -> &mut [usize] {
     let mut found = [core::ptr::null_mut::<c_void>(); DEEPEST];
     // SAFETY: there is room for so many.
     let count = unsafe { unwind(found.as_mut_ptr(), DEEPEST as c_int) };
     let mut callers = Callers::new(stack, most);
     let found = found.iter().take(count.max(0).cast_unsigned() as usize);
     for back in found.map(|back| back.addr()).take_while(|back| *back > 1) {
-        if !callers.see(back, is_of_own(rule_of(back))) {
+        if !callers.see(back, rule_of(back).is_own()) {
             break;
         }
     }
-    callers.count()
+    callers.found()
 }
 
 /// Return addresses that are being collected.
 struct Callers<'a> {
-    stack: &'a mut [usize],
+    stack: &'a mut [MaybeUninit<usize>],
     most: usize,
+    /// Those that were taken, at the first places.
     count: usize,
     frames: usize,
     /// Whether a frame of the allocator was seen.
@@ -178,51 +191,47 @@ struct Callers<'a> {
 }
 
 impl<'a> Callers<'a> {
-    fn new(stack: &'a mut [usize], most: usize) -> Callers<'a> {
+    fn new(stack: &'a mut [MaybeUninit<usize>], most: usize) -> Callers<'a> {
         Callers { stack, most, count: 0, frames: 0, has_own: false }
     }
 
     /// Takes the return address of one more frame. Returns whether others are wanted.
     #[inline(always)]
     fn see(&mut self, back: usize, is_own: bool) -> bool {
-        if is_own {
-            (self.count, self.has_own) = (0, true);
-        } else if self.count == self.most && self.has_own {
-            // Behind the allocator's own frames come none but in functions that it has called.
+        // Behind the allocator's own frames come none but in functions that it has called.
+        if self.count == self.most && self.has_own && !is_own {
             return false;
-        } else if self.frames > 0
-            && let Some(place) = self.stack.get_mut(self.count)
-        {
-            // The first address is in this file.
-            *place = back;
-            self.count += 1;
         }
+        if let Some(place) = self.stack.get_mut(self.count) {
+            place.write(back);
+        }
+        // The first address is in this file.
+        self.count = if is_own || self.frames == 0 { 0 } else { self.count + 1 };
+        self.has_own |= is_own;
         self.frames += 1;
         self.frames < DEEPEST && self.count < self.stack.len()
     }
 
-    fn count(&self) -> usize {
-        self.count.min(self.most)
+    fn found(self) -> &'a mut [usize] {
+        let taken = self.stack.get_mut(..self.count.min(self.most)).unwrap_or_default();
+        // SAFETY: `see` has written each place before it counted it.
+        unsafe { taken.assume_init_mut() }
     }
 }
 
-fn is_of_own(rule: Rule) -> bool {
-    matches!(rule, Rule::Step(Step { is_own: true, .. }))
-}
-
 /// Returns the registers of the caller, or `None` if there is none.
-#[inline(always)]
-fn caller(at: &Registers, rule: Rule, checked: &mut Checked) -> Option<Registers> {
-    match rule {
+#[cold]
+#[inline(never)]
+fn caller(at: &Registers, rule: Packed, checked: &mut Checked) -> Option<Registers> {
+    match rule.rule() {
         Rule::End => None,
         Rule::Unknown => by_frame_pointer(at, checked),
         Rule::Step(step) => follow(at, step, checked),
     }
 }
 
-#[inline(always)]
-fn rule_of(back: usize) -> Rule {
-    TABLE.get(back).unwrap_or_else(|| new_rule_of(back)).rule()
+fn rule_of(back: usize) -> Packed {
+    TABLE.get(back).unwrap_or_else(|| new_rule_of(back))
 }
 
 #[cold]
@@ -263,7 +272,28 @@ fn is_own(module: &Module, function: usize) -> bool {
     entries().contains(&function) || module.begin == OWN_MODULE.load(Relaxed)
 }
 
+/// As [`follow`], if the frame is short and below `end`. `None`: something else has to be checked.
 #[inline(always)]
+fn follow_plain(at: &Registers, step: Plain, end: usize) -> Option<Registers> {
+    let stack = step.base(at.stack, at.frame).wrapping_add_signed(step.offset());
+    let bytes = stack.wrapping_sub(at.stack);
+    if bytes > LONG_FRAME || stack > end || !stack.is_multiple_of(size_of::<usize>()) {
+        return None;
+    }
+    // The words of the frame are those from the stack pointer on.
+    let word = |offset: isize| {
+        let address = stack.wrapping_add_signed(offset);
+        let place = core::ptr::with_exposed_provenance::<usize>(address);
+        // SAFETY: a word of a frame that has not returned, which only unwind tables have led to.
+        (address.wrapping_sub(at.stack) < bytes).then(|| unsafe { place.read_volatile() })
+    };
+    let frame = match step.frame() {
+        Some(offset) => word(offset)?,
+        None => at.frame,
+    };
+    Some(Registers { back: stripped(word(step.back())?), stack, frame })
+}
+
 fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers> {
     let base = match step.base {
         Base::Stack => at.stack,
@@ -292,7 +322,7 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
 #[cold]
 #[inline(never)]
 fn by_frame_pointer(at: &Registers, checked: &mut Checked) -> Option<Registers> {
-    checked.is_sure = false;
+    checked.end = 0;
     let stack = at.frame.wrapping_add(FRAME_WORDS * size_of::<usize>());
     if !is_above(stack, at.stack) {
         return None;
@@ -307,79 +337,20 @@ fn is_above(stack: usize, before: usize) -> bool {
     stack.is_multiple_of(size_of::<usize>()) && stack > before && stack - before <= LONGEST_FRAME
 }
 
-/// Which memory of the stack is known to be readable.
-struct Checked {
-    /// An address that no frame of this stack has or is above, as far as it is known.
-    end: usize,
-    /// Whether only unwind tables have led to this frame. A frame pointer may be any number.
-    is_sure: bool,
-    /// The last page that the system was asked about.
-    page: usize,
-}
-
-/// Returns an address above the stack of the first thread: that of random bytes, which the system
-/// gives to the program.
-#[inline(always)]
-fn above_first_stack() -> usize {
-    static ABOVE: AtomicUsize = AtomicUsize::new(0);
-    #[cold]
-    #[inline(never)]
-    fn find() -> usize {
-        // SAFETY: any value may be asked for.
-        let found = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
-        ABOVE.store(found, Relaxed);
-        found
-    }
-    match ABOVE.load(Relaxed) {
-        0 => find(),
-        known => known,
-    }
-}
-
-impl Checked {
-    /// Creates the check for a walk that begins at this stack pointer.
-    fn new(stack: usize) -> Checked {
-        // The C library's record of a thread lies above the thread's stack. What the system gives
-        // to a program lies above the first stack. They may lie far above other stacks.
-        let record = os::thread_address();
-        let end = if record > stack { record } else { above_first_stack() };
-        Checked { end: if end > stack { end } else { usize::MAX }, is_sure: true, page: 0 }
-    }
-
-    /// Reads a word of the stack. Near the stack pointer this is safe by the rules of the tables.
-    #[inline(always)]
-    fn word(&mut self, stack: usize, address: usize) -> Option<usize> {
-        if !address.is_multiple_of(size_of::<usize>()) {
-            return None;
-        }
-        let is_near = address.wrapping_sub(stack) <= LONG_FRAME && address < self.end;
-        let is_known = self.is_sure && is_near;
-        if !is_known && !self.can_read(address) {
-            return None;
-        }
-        let place = core::ptr::with_exposed_provenance::<usize>(address);
-        // SAFETY: a word of a frame that has not returned, or one that the system can read.
-        Some(unsafe { place.read_volatile() })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn can_read(&mut self, address: usize) -> bool {
-        let page = address & !(os::system_page() - 1);
-        if page != self.page {
-            if !os::is_readable(page) {
-                return false;
-            }
-            self.page = page;
-        }
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::os;
     use std::vec::Vec;
+
+    /// As [`super::take`], which is called where this is, and returns how many.
+    #[inline(always)]
+    fn take(stack: &mut [usize], most: usize) -> usize {
+        let mut room = room::<DEEPEST>();
+        let found = super::take(room.get_mut(..stack.len()).expect("less room"), most);
+        stack.iter_mut().zip(found.iter()).for_each(|(place, back)| *place = *back);
+        found.len()
+    }
 
     #[inline(never)]
     fn deep(depth: usize, stack: &mut [usize]) -> usize {
@@ -462,7 +433,7 @@ mod tests {
         let count = take(&mut stack, DEEPEST);
         let backs: Vec<usize> = stack.iter().take(count).copied().collect();
         for back in backs {
-            assert_eq!(Some((rule_of(back), true)), look_up(back), "{back:#x}");
+            assert_eq!(Some((rule_of(back).rule(), true)), look_up(back), "{back:#x}");
         }
     }
 
@@ -478,9 +449,9 @@ mod tests {
         let behind = core::ptr::with_exposed_provenance_mut(end);
         // SAFETY: the page is this test's.
         assert_eq!(unsafe { libc::mprotect(behind, page, libc::PROT_NONE) }, 0);
-        let mut bounded = Checked { end, is_sure: true, page: 0 };
+        let mut bounded = Checked { end, page: 0 };
         assert_eq!((bounded.word(stack, end - 8), bounded.word(stack, end)), (Some(0), None));
-        let mut unsure = Checked { end: usize::MAX, is_sure: false, page: 0 };
+        let mut unsure = Checked { end: 0, page: 0 };
         assert_eq!((unsure.word(stack, end - 8), unsure.word(stack, end)), (Some(0), None));
     }
 

@@ -4,7 +4,7 @@
 //! The rule of an address is found once in the unwind tables and then taken from the table.
 
 use core::num::NonZeroU64;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What the canonical frame address (CFA) of a frame is counted from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,10 +50,14 @@ pub(super) struct Packed(NonZeroU64);
 /// Stands for `None` in an offset.
 const NONE: i16 = i16::MIN;
 
+/// The most steps are plain: see [`Plain`].
+const PLAIN: u64 = 0;
 const END: u64 = 1;
 const UNKNOWN: u64 = 2;
 const STEP: u64 = 3;
 const KIND: u64 = 0b11;
+const BY_FRAME: u64 = 1 << 2;
+const OWN: u64 = 1 << 4;
 
 impl Rule {
     /// Returns the rule as one word.
@@ -76,15 +80,25 @@ impl Rule {
 impl Step {
     fn word(self) -> u64 {
         // 2 bits of kind, 2 of base, 1 of ownership, 27 of the CFA's offset, 16 and 16.
+        let kind = if self.is_plain() { PLAIN } else { STEP };
         let base = match self.base {
             Base::Stack => 0,
             Base::Frame => 1,
             Base::WordAtFrame => 2,
         };
         let low =
-            STEP | base << 2 | u64::from(self.is_own) << 4 | u64::from(self.offset as u32) << 5;
+            kind | base << 2 | u64::from(self.is_own) << 4 | u64::from(self.offset as u32) << 5;
         let part = |offset: Option<i16>| u64::from(offset.unwrap_or(NONE) as u16);
         low & u64::from(u32::MAX) | part(self.frame) << 32 | part(self.back) << 48
+    }
+
+    /// Returns whether all values lie at whole words below the CFA, the return address among them.
+    /// Its word is not 0.
+    fn is_plain(self) -> bool {
+        let is_below = |offset: i16| offset < 0 && offset % size_of::<usize>() as i16 == 0;
+        self.base != Base::WordAtFrame
+            && self.frame.is_none_or(is_below)
+            && self.back.is_some_and(is_below)
     }
 }
 
@@ -94,9 +108,9 @@ impl Packed {
     pub(super) fn rule(self) -> Rule {
         let word = self.0.get();
         match word & KIND {
-            STEP => {}
             END => return Rule::End,
-            _ => return Rule::Unknown,
+            UNKNOWN => return Rule::Unknown,
+            _ => {}
         }
         let part = |bits: u64| Some(bits as u16 as i16).filter(|offset| *offset != NONE);
         Rule::Step(Step {
@@ -111,6 +125,50 @@ impl Packed {
             back: part(word >> 48),
         })
     }
+
+    /// Returns whether the rule is that of a function of the allocator.
+    #[inline(always)]
+    pub(super) fn is_own(self) -> bool {
+        // Rules without a step have no such bit.
+        self.0.get() & OWN != 0
+    }
+
+    /// Returns the rule as a plain step, if it is one.
+    #[inline(always)]
+    pub(super) fn plain(self) -> Option<Plain> {
+        (self.0.get() & KIND == PLAIN).then_some(Plain(self.0.get()))
+    }
+}
+
+/// A step whose values lie at whole words below the CFA.
+#[derive(Clone, Copy)]
+pub(super) struct Plain(u64);
+
+impl Plain {
+    /// Returns what the CFA is counted from, of the stack pointer and the frame pointer.
+    #[inline(always)]
+    pub(super) fn base(self, stack: usize, frame: usize) -> usize {
+        if self.0 & BY_FRAME == 0 { stack } else { frame }
+    }
+
+    /// Returns the offset of the CFA.
+    #[inline(always)]
+    pub(super) fn offset(self) -> isize {
+        (self.0 as u32 as i32 >> 5) as isize
+    }
+
+    /// Returns where the caller's frame pointer is. `None`: it is still in its register.
+    #[inline(always)]
+    pub(super) fn frame(self) -> Option<isize> {
+        let offset = (self.0 >> 32) as i16;
+        (offset != NONE).then_some(isize::from(offset))
+    }
+
+    /// Returns where the return address is.
+    #[inline(always)]
+    pub(super) fn back(self) -> isize {
+        self.0 as i64 as isize >> 48
+    }
 }
 
 /// Rules of addresses. Any thread may read and write at any time.
@@ -123,14 +181,24 @@ pub(super) struct RuleTable<const N: usize> {
 
 /// The rule of one address. The words belong together only if `check` is the address combined with
 /// the rule, so that a mix of two writers' words is noticed.
+#[repr(align(32))]
 struct Place {
     check: AtomicU64,
     rule: AtomicU64,
+    /// The index of a place whose rule was needed after this one: most often it is again. 0: none.
+    next: AtomicU32,
 }
 
 impl Place {
+    /// Returns the rule, if it is that of the address.
+    #[inline(always)]
+    fn rule_of(&self, address: usize) -> Option<Packed> {
+        let word = NonZeroU64::new(self.rule.load(Relaxed))?;
+        (self.check.load(Relaxed) ^ word.get() == address as u64).then_some(Packed(word))
+    }
+
     const fn empty() -> Place {
-        Place { check: AtomicU64::new(0), rule: AtomicU64::new(0) }
+        Place { check: AtomicU64::new(0), rule: AtomicU64::new(0), next: AtomicU32::new(0) }
     }
 }
 
@@ -141,28 +209,44 @@ impl<const N: usize> RuleTable<N> {
         RuleTable { places: [const { Place::empty() }; N], is_used: AtomicBool::new(false) }
     }
 
-    #[inline(always)]
-    fn place(&self, address: usize) -> Option<&Place> {
+    fn index_of(address: usize) -> usize {
         // Fibonacci hashing: the high bits depend on all bits of the address.
         let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.places.get(mixed as usize % N)
+        mixed as usize % N
     }
 
     /// Returns the rule of an address, if the table has it.
     #[inline(always)]
     pub(super) fn get(&self, address: usize) -> Option<Packed> {
-        let place = self.place(address)?;
-        let word = NonZeroU64::new(place.rule.load(Relaxed))?;
-        (place.check.load(Relaxed) ^ word.get() == address as u64).then_some(Packed(word))
+        self.places.get(Self::index_of(address))?.rule_of(address)
+    }
+
+    /// As [`RuleTable::get`], for a walk that found its last rule at the index `at`, which becomes
+    /// that of this one. The place that followed then is looked at first, because its index is
+    /// known before the address is.
+    #[inline(always)]
+    pub(super) fn get_next(&self, at: &mut usize, address: usize) -> Option<Packed> {
+        let before = self.places.get(*at % N)?;
+        let next = before.next.load(Relaxed) as usize % N;
+        *at = next;
+        if let Some(rule) = self.places.get(next)?.rule_of(address) {
+            return Some(rule);
+        }
+        *at = Self::index_of(address);
+        if next == 0 {
+            before.next.store(*at as u32, Relaxed);
+        }
+        self.places.get(*at)?.rule_of(address)
     }
 
     /// Notes the rule of an address, in place of another address's rule.
     pub(super) fn put(&self, address: usize, Packed(word): Packed) {
-        let Some(place) = self.place(address) else { return };
+        let Some(place) = self.places.get(Self::index_of(address)) else { return };
         let word = word.get();
         self.is_used.store(true, Relaxed);
         place.rule.store(word, Relaxed);
         place.check.store(word ^ address as u64, Relaxed);
+        place.next.store(0, Relaxed);
     }
 
     /// Forgets all rules.
@@ -194,7 +278,49 @@ mod tests {
             let rule = Rule::Step(Step { base, offset, frame, back, is_own });
             prop_assert_eq!(rule.pack().rule(), rule);
             prop_assert_eq!(rule.fitting(), rule);
+            prop_assert_eq!(rule.pack().is_own(), is_own);
+            if let Some(plain) = rule.pack().plain() {
+                let base_of = if base == Base::Stack { 1 } else { 2 };
+                prop_assert_eq!(plain.base(1, 2), base_of);
+                prop_assert_eq!(plain.offset(), offset as isize);
+                prop_assert_eq!(plain.frame(), frame.map(isize::from));
+                prop_assert_eq!(Some(plain.back()), back.map(isize::from));
+            }
         }
+    }
+
+    #[test]
+    fn fixed_plain_steps_have_whole_words_below_the_address_of_the_frame() {
+        let usual = step(Base::Stack, 16);
+        let is_plain = |step: Step| Rule::Step(step).pack().plain().is_some();
+        assert!(is_plain(usual) && is_plain(Step { base: Base::Frame, frame: None, ..usual }));
+        assert!(!is_plain(Step { base: Base::WordAtFrame, ..usual }));
+        for offset in [0, 8, -4] {
+            assert!(!is_plain(Step { frame: Some(offset), ..usual }));
+            assert!(!is_plain(Step { back: Some(offset), ..usual }));
+        }
+        assert!(!is_plain(Step { back: None, ..usual }));
+        for rule in [Rule::End, Rule::Unknown] {
+            assert!(rule.pack().plain().is_none() && !rule.pack().is_own());
+        }
+    }
+
+    #[test]
+    fn fixed_a_rule_is_found_after_others_than_the_first_that_followed() {
+        let table: RuleTable<64> = RuleTable::new();
+        let rule = |address| Rule::Step(step(Base::Frame, address as i32)).pack();
+        let walk = [3, 70, 9, 3, 9, 70, 1000, 3, 70];
+        for _ in 0..2 {
+            let mut at = 0;
+            for address in walk {
+                let found = table.get_next(&mut at, address);
+                if found.is_none() {
+                    table.put(address, rule(address));
+                }
+                assert!(found.is_none_or(|found| found == rule(address)), "{address}");
+            }
+        }
+        assert!(walk.iter().all(|address| table.get(*address) == Some(rule(*address))));
     }
 
     #[test]
