@@ -75,10 +75,10 @@ pub(crate) fn told_of_any(seal: u64, canary: u64) -> (usize, Operator) {
     all.find(|(slack, _)| *slack >> LENGTH == 0).unwrap_or((usize::MAX, Operator::Unknown))
 }
 
-/// Fills the slack as [`write`], but writes no byte beside it.
+/// Fills the slack as [`write()`], but writes no byte beside it.
 ///
 /// # Safety
-/// As for [`write`]; the block may be in use.
+/// As for [`write()`]; the block may be in use.
 pub(crate) unsafe fn fill_exactly(end: *mut u8, slack: usize, filling: u64) {
     let first = end.wrapping_sub(slack);
     let Some(last) = slack.checked_sub(WORD) else {
@@ -194,7 +194,7 @@ mod by_lines {
     /// Returns whether the slack reads as it was filled.
     ///
     /// # Safety
-    /// As for [`write`], but the block may be in use.
+    /// As for [`write()`], but the block may be in use.
     #[inline(always)]
     pub(crate) unsafe fn is_intact(end: *const u8, slack: usize, filling: u64) -> bool {
         // SAFETY: 16 bytes of the block each.
