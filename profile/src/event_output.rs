@@ -261,13 +261,32 @@ impl Known {
         if self.all.get(first..behind) == Some(&[new]) {
             return false;
         }
-        let count = self.count + 1 - (behind - first);
-        if count <= KNOWN {
-            self.all.copy_within(behind..self.count, first + 1);
+        if behind == first {
+            self.insert(first, new);
+        } else {
             self.all.get_mut(first).into_iter().for_each(|place| *place = new);
-            self.count = count;
+            self.remove(first + 1, behind);
         }
         true
+    }
+
+    /// Inserts a range at a place, if there is room.
+    fn insert(&mut self, place: usize, new: Range) {
+        if self.count == KNOWN {
+            return;
+        }
+        self.count += 1;
+        let later = self.all.iter_mut().take(self.count).skip(place);
+        later.fold(new, |range, place| core::mem::replace(place, range));
+    }
+
+    /// Removes the ranges from one place up to another.
+    fn remove(&mut self, first: usize, behind: usize) {
+        for at in behind..self.count {
+            let range = self.all.get(at).copied().unwrap_or_default();
+            self.all.get_mut(at - behind + first).into_iter().for_each(|place| *place = range);
+        }
+        self.count -= behind - first;
     }
 }
 
