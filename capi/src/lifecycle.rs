@@ -24,7 +24,9 @@ extern "C" fn at_load() {
         spare_stderr::make();
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    cxx::resolved::begin();
+    if options::current().hardened {
+        cxx::resolved::begin();
+    }
     actions::begin();
     region::malloc::begin();
 }

@@ -3,7 +3,7 @@
 //! In the hardened tier a small block's canary and a large block's record hold the operator that
 //! allocated it. `delete[]` of what `new` made, and `delete` of what `new[]` made, end the process.
 //! A block whose operator is unknown may be freed by all: one of `malloc`, of a `new` that had to
-//! ask the new-handler, and one that `realloc` moved. `free` takes the blocks of all operators.
+//! ask the new-handler, and one that `realloc` returned. `free` takes the blocks of all operators.
 
 use super::hardened::canary;
 use crate::back::map::extent::Extent;
