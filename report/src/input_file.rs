@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_cannot_be_it_only_the_begin_is_read() {
+    fn only_the_first_bytes_are_read_of_what_cannot_be_it() {
         let read = |path: &str| read(Path::new(path), |begin| begin[0] != 0);
         assert_eq!(read("/dev/zero").expect("zeros"), [0; BEGIN]);
         assert!(read("/dev/null").expect("nothing").is_empty());

@@ -5,6 +5,7 @@
 //! the allocator knew: the block's size, its arena, and the cache that owned its slab. The return
 //! addresses that the frame pointers lead to follow.
 
+use super::operator::Operator;
 use super::os;
 use super::text::Line;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -117,8 +118,11 @@ pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
 /// `delete[]` got what `new` made, or `delete` what `new[]` made.
 #[cold]
 #[inline(never)]
-pub(crate) fn wrong_operator(address: usize, by_array: bool, at: Place) -> ! {
-    let (freed_by, made_by) = if by_array { ("delete[]", "new") } else { ("delete", "new[]") };
+pub(crate) fn wrong_operator(address: usize, freed_by: Operator, at: Place) -> ! {
+    let (freed_by, made_by) = match freed_by {
+        Operator::Array => ("delete[]", "new"),
+        Operator::Single | Operator::Unknown => ("delete", "new[]"),
+    };
     let mut line = begin(freed_by, address);
     line.text(", which ").text(made_by).text(" made");
     place(&mut line, at);

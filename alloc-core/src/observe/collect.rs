@@ -45,7 +45,8 @@ pub fn totals() -> Totals {
 
 /// Calls `see` with the counts of each class that the program used, the smallest first, without
 /// arenas that are [not profiled](crate::control::profile::set_arena_profiled). `see` may allocate.
-/// The walk takes some time, so while other threads run, the counts are not those of one moment.
+/// The walk takes some time, so while other threads run, that of the allocator included, the counts
+/// are not those of one moment.
 /// Guarded samples (`opt.guarded_sample`) are in no class.
 ///
 /// ```

@@ -44,7 +44,8 @@ pub struct Blocks {
 /// Returns the live blocks of the arena with this index, or of all arenas for `None`, by address,
 /// and for `None` then the guarded samples. There are none if there is no such arena.
 ///
-/// If no other thread allocates or frees meanwhile, the blocks are exactly those that were
+/// If no other thread allocates or frees meanwhile, and the allocator's own thread
+/// (`opt.background_thread`) does not move free blocks, the blocks are exactly those that were
 /// allocated and not freed. Otherwise a block that is allocated, freed or resized meanwhile may be
 /// missing, a block that was just freed may be returned, and by the time it is returned there may
 /// be another block at its place. So the contents of a block may be read only if it is known that

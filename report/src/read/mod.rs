@@ -52,7 +52,7 @@ pub(crate) fn read_parts(path: &Path) -> Result<(Profile, Option<Profile>)> {
     parts.map_err(|what| Error::of_file(path, what))
 }
 
-/// Returns the contents of a file, or its begin if that is of no known kind.
+/// Returns the contents of a file, or its first bytes if they are of no known kind.
 fn contents(path: &Path) -> Result<Vec<u8>> {
     input_file::read(path, |begin| kind(begin).is_ok())
         .map_err(|error| Error::of_file(path, reason(&error)))

@@ -236,7 +236,7 @@ unsafe fn give_up_after_look(
     room: usize,
     broken: u64,
 ) {
-    canary::look_before(block);
+    canary::find_and_look_before(block);
     // SAFETY: the caller's promise.
     unsafe { give_up(facade, block, units, room, broken) };
 }

@@ -68,7 +68,7 @@ fn check_known(block: *mut u8, freed_by: Operator) {
     };
     let differ = allocated_by != Operator::Unknown && allocated_by != freed_by;
     if differ && ARE_COMPARED.load(Relaxed) {
-        fatal::wrong_operator(address, freed_by == Operator::Array, place);
+        fatal::wrong_operator(address, freed_by, place);
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Packed(NonZeroU64);
 /// Stands for `None` in an offset.
 const NONE: i16 = i16::MIN;
 
-/// The most steps are plain: see [`Plain`].
+/// Most steps are plain: see [`Plain`].
 const PLAIN: u64 = 0;
 const END: u64 = 1;
 const UNKNOWN: u64 = 2;

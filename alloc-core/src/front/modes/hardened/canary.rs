@@ -97,7 +97,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> (SizeCla
     let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
     // SAFETY: the caller's promise.
     let size = unsafe { checked(slab, class, block) };
-    look_before(block);
+    look_before(slab, block);
     // SAFETY: the last word of a block of the slab, as was just checked.
     unsafe { word_of(block, class).write(!seal_of(block as usize)) };
     (class, size)
@@ -115,14 +115,20 @@ pub(crate) unsafe fn reseal(slab: &Slab, block: *mut u8, size: usize) {
     unsafe { seal(block, class, size) };
 }
 
+/// As [`look_before`], for a caller that does not know the slab.
+#[cold]
+#[inline(never)]
+pub(crate) fn find_and_look_before(block: *mut u8) {
+    if let Some(slab) = Slab::of(page_map::lookup(block.expose_provenance())) {
+        look_before(slab, block);
+    }
+}
+
 /// Ends the process if the word before a block, the last one of the block before it, was
 /// overwritten. Says nothing of slabs whose pages did not read zero, because there the block before
 /// may never have been in use.
-#[cold]
-#[inline(never)]
-pub(crate) fn look_before(block: *mut u8) {
-    let address = block.expose_provenance();
-    let Some(slab) = Slab::of(page_map::lookup(address)) else { return };
+fn look_before(slab: &Slab, block: *mut u8) {
+    let address = block as usize;
     let size = slab.class().size();
     if address < slab.base() + size || size <= BYTES || !slab.fresh.were_zero() {
         return;
