@@ -32,9 +32,7 @@ fn what_is_live_is_found_and_nothing_else() {
         "hardened:true,prof:true,lg_prof_sample:9,guarded_sample:20",
         "dirty_decay_ms:0",
     ] {
-        // The allocator's own thread moves free blocks, which a walk may then take for live ones.
-        let conf = format!("background_thread:false,{conf}");
-        play_well("quiet", conf.trim_end_matches(','));
+        play_well("quiet", conf);
     }
 }
 
@@ -84,6 +82,12 @@ struct Held {
 }
 
 impl Held {
+    fn new(size: usize, align: usize, flags: Flags, way: usize) -> Held {
+        let block = raw::allocate(size, flags);
+        assert!(!block.is_null(), "{size} {align}");
+        Held { address: block.expose_provenance(), size, align, flags, way }
+    }
+
     fn ptr(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
@@ -134,11 +138,7 @@ fn size(random: &mut Random) -> usize {
 fn make(random: &mut Random, ways: &[Flags]) -> Held {
     let align = 1 << if random.below(8) == 0 { random.below(15) } else { 0 };
     let way = random.below(ways.len());
-    let flags = ways[way].align(align);
-    let size = size(random);
-    let block = raw::allocate(size, flags);
-    assert!(!block.is_null(), "{size} {align}");
-    Held { address: block.expose_provenance(), size, align, flags, way }
+    Held::new(size(random), align, ways[way].align(align), way)
 }
 
 /// Threads allocate, and free what any of them allocated, and then wait while the blocks are
@@ -220,21 +220,23 @@ fn compare(held: &[Held], arena: u32) {
         assert!(found.arena.is_none_or(|its| its == arena), "{found:x?}");
     }
     assert_eq!(observe::blocks(Some(u32::MAX)).next(), None);
-    compare_counts(&found);
+    assert_eq!(live_counts(), expected_counts(&found));
 }
 
-/// Compares the counts of the size classes with the blocks that were found. Guarded samples belong
-/// to no arena and no class.
-#[track_caller]
-fn compare_counts(found: &[Block]) {
-    let counts: BTreeMap<usize, u64> =
-        counts().iter().map(|(size, class)| (*size, class.live)).collect();
-    let mut expected: BTreeMap<usize, u64> = counts.keys().map(|size| (*size, 0)).collect();
+/// The live blocks of each size class that is used, as these blocks say. Guarded samples belong to
+/// no arena and no class.
+fn expected_counts(found: &[Block]) -> BTreeMap<usize, u64> {
+    let mut expected: BTreeMap<usize, u64> = counts().keys().map(|size| (*size, 0)).collect();
     for block in found.iter().filter(|block| block.arena.is_some()) {
         let class = expected.range_mut(block.usable..).next();
         *class.expect("a class that is used").1 += 1;
     }
-    assert_eq!(counts, expected);
+    expected
+}
+
+/// The live blocks of each size class that is used, as they are counted.
+fn live_counts() -> BTreeMap<usize, u64> {
+    counts().iter().map(|(size, class)| (*size, class.live)).collect()
 }
 
 /// The counts of the size classes, by their size.
@@ -254,8 +256,7 @@ fn counted() {
         for (size, class) in [(100, 112), (5000, 5120), (33_000, 40_960), (3 << 20, 3 << 20)] {
             let mut held = Vec::new();
             for n in 0..300 {
-                let address = raw::allocate(size, Flags::NONE).expose_provenance();
-                let block = Held { address, size, align: 1, flags: Flags::NONE, way: 0 };
+                let block = Held::new(size, 1, Flags::NONE, 0);
                 if n % 3 == 0 { block.free(true) } else { held.push(block) }
             }
             let now = counts()[&class];

@@ -26,7 +26,7 @@ use crate::middle::arenas::{arena_list, choose_arena};
 use crate::middle::events::UNCACHED;
 use crate::middle::owners::ledger::Account;
 use crate::middle::owners::run_cache;
-use crate::middle::passes::decay_pass::PASS;
+use crate::middle::passes::decay_pass::{self, PASS};
 use crate::middle::slabs::holes;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -45,8 +45,7 @@ pub fn totals() -> Totals {
 
 /// Calls `see` with the counts of each class that the program used, the smallest first, without
 /// arenas that are [not profiled](crate::control::profile::set_arena_profiled). `see` may allocate.
-/// The walk takes some time, so while other threads run, that of the allocator included, the counts
-/// are not those of one moment.
+/// The walk takes some time, so while other threads run, the counts are not those of one moment.
 /// Guarded samples (`opt.guarded_sample`) are in no class.
 ///
 /// ```
@@ -57,7 +56,7 @@ pub fn totals() -> Totals {
 /// drop(block);
 /// ```
 pub fn class_counts(see: impl FnMut(ClassCount)) {
-    counted().classes.each().for_each(see);
+    decay_pass::between_passes(counted).classes.each().for_each(see);
 }
 
 /// Returns the sums over all arenas and caches, taken in one walk.

@@ -2,7 +2,8 @@
 //!
 //! A batch of slabs and large blocks is copied, a slab at a time under the lock of its guard: a bit
 //! for each block that is out of the slab. Then the blocks that wait in caches are struck out, a
-//! cache at a time under its lock. What is left is told to the program, under no lock.
+//! cache at a time under its lock. No decay pass runs meanwhile, because it moves free blocks from
+//! caches to slabs. What is left is told to the program, under no lock.
 
 use super::heap_cursor::{Found, HeapCursor};
 use crate::back::map::extent::{Extent, ExtentState};
@@ -12,6 +13,7 @@ use crate::front::modes::block_size::usable;
 use crate::front::modes::guarded;
 use crate::ground::size_class::{MAX_WORDS, SizeClass};
 use crate::middle::blocks::slab_hold::HeldSlab;
+use crate::middle::passes::decay_pass;
 use crate::middle::slabs::slab::Slab;
 
 /// Slabs and large blocks of a batch.
@@ -44,8 +46,7 @@ pub struct Blocks {
 /// Returns the live blocks of the arena with this index, or of all arenas for `None`, by address,
 /// and for `None` then the guarded samples. There are none if there is no such arena.
 ///
-/// If no other thread allocates or frees meanwhile, and the allocator's own thread
-/// (`opt.background_thread`) does not move free blocks, the blocks are exactly those that were
+/// If no other thread allocates or frees meanwhile, the blocks are exactly those that were
 /// allocated and not freed. Otherwise a block that is allocated, freed or resized meanwhile may be
 /// missing, a block that was just freed may be returned, and by the time it is returned there may
 /// be another block at its place. So the contents of a block may be read only if it is known that
@@ -169,6 +170,10 @@ impl Batch {
 
     /// Takes the next slabs and large blocks of a walk in. Returns whether there were any.
     fn fill(&mut self, cursor: &mut HeapCursor, wanted: Option<u32>) -> bool {
+        decay_pass::between_passes(|| self.fill_now(cursor, wanted))
+    }
+
+    fn fill_now(&mut self, cursor: &mut HeapCursor, wanted: Option<u32>) -> bool {
         (self.count, self.used, self.at, self.word) = (0, 0, 0, 0);
         while self.count < PLACES && self.used + MAX_WORDS <= WORDS {
             let taken = cursor.next(|found| match found {

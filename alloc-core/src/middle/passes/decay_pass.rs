@@ -9,6 +9,7 @@
 use super::hole_pass::{self, Look};
 use super::idle_owner;
 use crate::back::aging::growth_purge;
+use crate::ground::callback;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -90,6 +91,13 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
         next
     };
     [next, arena_hooks::decay(now)].into_iter().flatten().min()
+}
+
+/// Runs `look` while no pass runs. So no pass moves a free block between two steps of `look`.
+/// Within an extent hook, which may be called under the lock, `look` runs beside passes.
+pub(crate) fn between_passes<T>(look: impl FnOnce() -> T) -> T {
+    let _pass = (!callback::is_in_hook()).then(|| PASS.lock());
+    look()
 }
 
 /// Does work that gives back what nobody has used for a decay time. The pages that become unused
