@@ -1,7 +1,13 @@
 //! Arenas as values: tenants of an async program, and collections in an arena.
+//!
+//! The tests take turns, because the next arena that is made gets the index of one that was
+//! destroyed.
 #![allow(unsafe_code)]
 
+mod common;
+
 use allocator_api2::alloc::{Allocator, Layout};
+use common::alone;
 use lumalloc::control::{arenas, thread};
 use lumalloc::{Arena, Lumalloc};
 use std::future::Future;
@@ -19,6 +25,7 @@ fn tenant(name: &str) -> Arena {
 
 #[test]
 fn a_task_s_memory_is_its_tenant_s_across_await() {
+    let _alone = alone();
     // The runtime sometimes frees in one task what it allocated in another. The next block of that
     // length then belongs to the other tenant.
     let astray = Arc::new(AtomicUsize::new(0));
@@ -54,6 +61,7 @@ fn a_task_s_memory_is_its_tenant_s_across_await() {
 
 #[test]
 fn what_is_freed_in_a_scope_serves_its_next_request() {
+    let _alone = alone();
     let (one, two) = (tenant("from"), tenant("to"));
     let elsewhere = one.run(|| lumalloc::raw::malloc(72)).unwrap();
     let again = two.run(|| {
@@ -73,6 +81,7 @@ fn what_is_freed_in_a_scope_serves_its_next_request() {
 
 #[test]
 fn a_tenant_s_bound_is_its_own() {
+    let _alone = alone();
     let (small, large) = (tenant("small"), tenant("large"));
     assert!(small.set_limit(8 << 20));
     let reserve = || Vec::<u8>::new().try_reserve_exact(16 << 20).is_ok();
@@ -83,6 +92,7 @@ fn a_tenant_s_bound_is_its_own() {
 
 #[test]
 fn scopes_nest_and_end() {
+    let _alone = alone();
     let (one, two) = (tenant("one"), tenant("two"));
     let home = thread::arena();
     let outer = one.enter().unwrap();
@@ -94,6 +104,7 @@ fn scopes_nest_and_end() {
 
 #[test]
 fn a_scope_does_not_end_in_an_arena_that_is_gone() {
+    let _alone = alone();
     let inner = tenant("inner");
     let run = move || {
         let gone = arenas::create().expect("an arena");
@@ -111,6 +122,7 @@ fn a_scope_does_not_end_in_an_arena_that_is_gone() {
 
 #[test]
 fn an_arena_is_an_allocator() {
+    let _alone = alone();
     let arena = tenant("collections");
     let (short, long) = (Layout::array::<u64>(100).unwrap(), Layout::array::<u64>(9999).unwrap());
     let block = arena.allocate_zeroed(short).unwrap().cast::<u8>();
@@ -134,6 +146,7 @@ fn an_arena_is_an_allocator() {
 
 #[test]
 fn names_are_text() {
+    let _alone = alone();
     assert_eq!(tenant("a tenant").name().unwrap().as_str(), "a tenant");
     let cut = tenant("größer als ein Name sein kann: ä");
     assert!(cut.name().unwrap().as_str().starts_with("größer als ein Name"));
@@ -141,6 +154,7 @@ fn names_are_text() {
 
 #[test]
 fn a_wrapped_future_answers_what_it_does() {
+    let _alone = alone();
     let arena = tenant("future");
     let mut future = pin!(arena.wrap(async { thread::arena() }));
     let mut context = Context::from_waker(Waker::noop());

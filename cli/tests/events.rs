@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A directory of a test, which is removed with what it contains.
@@ -10,10 +10,29 @@ struct Directory(PathBuf);
 
 impl Directory {
     fn new(name: &str) -> Directory {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("events-{name}"));
+        Directory::within(Path::new(env!("CARGO_TARGET_TMPDIR")), &format!("events-{name}"))
+    }
+
+    fn within(place: &Path, name: &str) -> Directory {
+        let path = place.join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a directory");
         Directory(path)
+    }
+
+    /// Makes one where files without names can be made, in memory if the file system of the target
+    /// directory has none.
+    fn of_unnamed(name: &str) -> Directory {
+        use std::os::unix::fs::OpenOptionsExt;
+        let memory =
+            || Directory::within(Path::new("/dev/shm"), &format!("lumalloc-events-{name}"));
+        let has_unnamed = |directory: &Directory| {
+            let mut file = fs::File::options();
+            file.write(true).custom_flags(libc::O_TMPFILE).open(&directory.0).is_ok()
+        };
+        let directory = Some(Directory::new(name)).filter(has_unnamed);
+        let directory = directory.or_else(|| Some(memory()).filter(has_unnamed));
+        directory.expect("a file system with files without names (O_TMPFILE), as tmpfs at /dev/shm")
     }
 
     /// Writes a file.
@@ -204,15 +223,10 @@ fn outputs_that_cannot_be_written_are_named() {
 /// The signal of a limit stands for Ctrl-C at an exact moment.
 #[test]
 fn nothing_is_left_of_an_output_that_a_signal_ends() {
-    use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::process::ExitStatusExt;
     let events = chunk(b'E', &[7, 100, 2, 0, 0x40, 24, 1, 5 << 2 | 1, 0, 1, 0]).repeat(1000);
-    let directory = Directory::new("signal").with("x", &[recording(), events, end(0)].concat());
-    let mut unnamed = fs::File::options();
-    if unnamed.write(true).custom_flags(libc::O_TMPFILE).open(&directory.0).is_err() {
-        eprintln!("a file without a name: not tried, this file system has none");
-        return;
-    }
+    let recording = [recording(), events, end(0)].concat();
+    let directory = Directory::of_unnamed("signal").with("x", &recording);
     let script = "ulimit -c 0; ulimit -f 8; exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "events", "x", "-o", "out"]);

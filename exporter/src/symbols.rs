@@ -2,6 +2,7 @@
 //!
 //! Of a file only the tables of sections and symbols are read, because a program with debug
 //! information may be larger than its heap. Nothing is kept between requests.
+use lumalloc_profile::ranges::{self, Range};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ const PROGRAM: &str = "/proc/self/exe";
 #[derive(Default)]
 pub(crate) struct Symbols {
     mappings: Vec<Mapping>,
+    /// The addresses of the mappings, with their indices.
+    ranges: Vec<Range>,
     /// The tables of the files that were asked for; `None` if a file cannot be read.
     tables: HashMap<String, Option<Table>>,
 }
@@ -46,8 +49,11 @@ impl Symbols {
     /// `/proc/self/maps` cannot be read.
     pub(crate) fn of_process() -> io::Result<Symbols> {
         let maps = fs::read_to_string("/proc/self/maps")?;
-        let mappings = maps.lines().filter_map(mapping).collect();
-        Ok(Symbols { mappings, tables: HashMap::new() })
+        let mappings: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
+        // The system lists them by their addresses.
+        let range = |(mapping, index): (&Mapping, u64)| [mapping.start, mapping.end, index];
+        let ranges = mappings.iter().zip(0..).map(range).collect();
+        Ok(Symbols { mappings, ranges, tables: HashMap::new() })
     }
 
     /// Returns the paths of the mapped files. A path may occur more than once.
@@ -57,12 +63,8 @@ impl Symbols {
 
     /// Returns what is known of an address of code, or `None` if it is in no file.
     pub(crate) fn place(&mut self, address: u64) -> Option<Place<'_>> {
-        // The system lists them by their addresses.
-        let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
-        let mapping = self.mappings.get(behind.checked_sub(1)?)?;
-        if address >= mapping.end {
-            return None;
-        }
+        let index = ranges::find(&self.ranges, address)?;
+        let mapping = self.mappings.get(usize::try_from(index).ok()?)?;
         let path = &mapping.path;
         if !self.tables.contains_key(path) {
             self.tables.insert(path.clone(), Table::read(path));

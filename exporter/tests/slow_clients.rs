@@ -119,10 +119,11 @@ fn who_takes_no_answer_is_cut_off() {
     });
 }
 
-/// A connection is kept for the next request, and ended when none comes.
+/// A connection is kept for the next request, and ended when none comes. The first request must
+/// come before that time is over, on a busy machine too.
 #[test]
 fn idle_connections_end() {
-    let limits = Limits { idle: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits { idle: Duration::from_secs(3), ..Limits::default() };
     let exporter = Exporter::builder().listen(any()).limits(limits).start().unwrap();
     let mut stream = TcpStream::connect(exporter.address().unwrap()).unwrap();
     stream.set_read_timeout(Some(client::LONG)).unwrap();

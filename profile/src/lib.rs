@@ -24,7 +24,7 @@ pub(crate) mod process;
 pub mod path;
 #[allow(unsafe_code)]
 pub mod output_file;
-pub(crate) mod ranges;
+pub mod ranges;
 pub(crate) mod mappings;
 pub(crate) mod notes;
 #[allow(unsafe_code)]

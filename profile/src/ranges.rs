@@ -1,10 +1,10 @@
 //! Ranges of addresses that rise and do not overlap.
 
 /// The addresses from the first word up to the second, and a word about them.
-pub(crate) type Range = [u64; 3];
+pub type Range = [u64; 3];
 
 /// Returns the word about the range that contains an address.
-pub(crate) fn find(ranges: &[Range], address: u64) -> Option<u64> {
+pub fn find(ranges: &[Range], address: u64) -> Option<u64> {
     let behind = ranges.partition_point(|[start, ..]| *start <= address);
     let [_, end, word] = ranges.get(behind.checked_sub(1)?)?;
     (address < *end).then_some(*word)
@@ -12,7 +12,7 @@ pub(crate) fn find(ranges: &[Range], address: u64) -> Option<u64> {
 
 /// Returns the places of the ranges that a new one overlaps: from the first up to the second. Where
 /// there are none, the new one belongs there.
-pub(crate) fn overlapped(ranges: &[Range], [start, end, _]: Range) -> (usize, usize) {
+pub fn overlapped(ranges: &[Range], [start, end, _]: Range) -> (usize, usize) {
     let first = ranges.partition_point(|[_, end, _]| *end <= start);
     let behind = ranges.partition_point(|[start, ..]| *start < end);
     (first, behind.max(first))

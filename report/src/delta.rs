@@ -7,6 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
+use crate::profile::Mapping;
+use crate::ranges;
 use crate::read::proto::{Label, Location, Profile, Sample};
 use crate::read::{self, unpacked};
 
@@ -102,6 +104,7 @@ fn subtract(new: &mut Profile, old: &Profile) -> Result<(), String> {
             before.iter().map(|value| value.saturating_neg()),
         ));
     }
+    adder.find_mappings();
     samples.retain(|sample| sample.value.iter().any(|value| *value != 0));
     new.sample = samples;
     Ok(())
@@ -116,6 +119,8 @@ fn add(to: &mut [i64], values: &[i64], with: fn(i64, i64) -> i64) {
 /// Adds samples of the older file to the newer one.
 struct Adder<'a> {
     file: &'a mut Profile,
+    /// How many locations the file had before.
+    known: usize,
     locations: HashMap<u64, u64>,
     strings: HashMap<String, i64>,
     last: u64,
@@ -123,10 +128,11 @@ struct Adder<'a> {
 
 impl Adder<'_> {
     fn new(file: &mut Profile) -> Adder<'_> {
+        let known = file.location.len();
         let locations = file.location.iter().map(|at| (at.address, at.id)).collect();
         let strings = file.string_table.iter().cloned().zip(0..).collect();
         let last = file.location.iter().map(|location| location.id).max().unwrap_or(0);
-        Adder { file, locations, strings, last }
+        Adder { file, known, locations, strings, last }
     }
 
     fn sample(
@@ -150,14 +156,28 @@ impl Adder<'_> {
         if let Some(id) = self.locations.get(&address) {
             return *id;
         }
-        let mappings = self.file.mapping.iter();
-        let mut of = mappings.filter(|at| (at.memory_start..at.memory_limit).contains(&address));
-        let mapping_id = of.next().map_or(0, |mapping| mapping.id);
         self.last = self.last.wrapping_add(1);
-        let location = Location { id: self.last, mapping_id, address, line: Vec::new() };
+        let location = Location { id: self.last, address, ..Location::default() };
         self.file.location.push(location);
         self.locations.insert(address, self.last);
         self.last
+    }
+
+    /// Finds the mappings of the locations that were added: for each the first one that contains
+    /// it.
+    fn find_mappings(self) {
+        let Profile { mapping: mappings, location: locations, .. } = self.file;
+        let added = locations.get_mut(self.known..).unwrap_or_default();
+        let asked: Vec<ranges::Asked> = added.iter().map(|at| (at.address, 0)).collect();
+        let bounds = mappings.iter().map(|mapping| Mapping {
+            start: mapping.memory_start,
+            limit: mapping.memory_limit,
+            ..Mapping::default()
+        });
+        let found = ranges::find(&bounds.collect::<Vec<_>>(), &asked);
+        for (at, mapping) in added.iter_mut().zip(found) {
+            at.mapping_id = mapping.map_or(0, |index| mappings[index].id);
+        }
     }
 
     fn string(&mut self, text: String) -> i64 {
@@ -235,6 +255,31 @@ mod tests {
         assert_eq!(comments, ["pid=7"], "no counts since the start");
         let nothing = difference(&new, &new).expect("a difference");
         assert!(live(&nothing).is_empty() && read(&nothing).is_ok());
+    }
+
+    /// With a look at each mapping for each address this takes minutes.
+    #[test]
+    fn many_locations_find_their_mappings_among_many() {
+        use crate::read::proto::Mapping;
+        const MANY: u64 = 300_000;
+        let mapping = |n| Mapping {
+            id: n + 1,
+            memory_start: n * 16,
+            memory_limit: n * 16 + 8,
+            ..Mapping::default()
+        };
+        let location = |n| Location { id: n + 1, address: n * 16 + 7, ..Location::default() };
+        let mut new = File::default();
+        new.profile.mapping = (0..MANY).map(mapping).collect();
+        let mut old = File::default();
+        old.profile.location = (0..MANY).map(location).collect();
+        let value = vec![1; 4];
+        let location_id = (1..=MANY).collect();
+        old.profile.sample = vec![Sample { location_id, value, ..Sample::default() }];
+        let difference = difference(&new.encode(), &old.encode()).expect("a difference");
+        let file = decode(&difference).expect("a profile");
+        assert_eq!(file.location.len() as u64, MANY);
+        assert!(file.location.iter().all(|at| at.mapping_id == at.address / 16 + 1));
     }
 
     #[test]

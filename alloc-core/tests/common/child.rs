@@ -5,6 +5,7 @@
 
 use super::this_program::this_program;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 const SCENARIO: &str = "LUMALLOC_TEST_SCENARIO";
 
@@ -34,7 +35,12 @@ pub(crate) struct Outcome {
 
 /// Plays a scenario in a child with these variables in its environment.
 pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
-    let output = this_program()
+    play_by(this_program(), name, environment)
+}
+
+/// As [`play`], by a command that runs this program with further arguments.
+pub(crate) fn play_by(mut program: Command, name: &str, environment: &[(&str, &str)]) -> Outcome {
+    let output = program
         .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env_remove("MALLOC_CONF")
         .env_remove("LUMALLOC_CONF")

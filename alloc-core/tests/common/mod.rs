@@ -11,12 +11,18 @@ pub(crate) mod mappings;
 pub(crate) mod random;
 pub(crate) mod touched;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Runs one test at a time, so that the totals of the process are those of this test alone.
+/// Runs one test at a time and without the allocator's own thread, which takes and gives back pages
+/// of its own accord, so that the totals of the process are those of this test alone.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    static OFF: Once = Once::new();
+    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread does it, because the one that does it gets a cache.
+    let off = || assert!(lumalloc::control::set_background_thread(false));
+    OFF.call_once(|| std::thread::spawn(off).join().expect("the thread"));
+    guard
 }
 
 /// What is left after the caches of this thread and of idle owners are emptied and all unused pages

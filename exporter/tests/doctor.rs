@@ -1,0 +1,37 @@
+//! What the doctor says of this process. It depends on all that the process allocates, so this file
+//! has one test.
+mod client;
+
+use client::{any, body, get};
+use lumalloc_exporter::Exporter;
+use lumalloc_region::{Best, Region, System};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+const FREE: &str = "region-fragments: Of the region documents 96.1 MiB are free, 99 % of its 96.1 \
+                    MiB.\n    Do vm.region.0.compact, which gives back what is free at the ends of \
+                    segments.\n";
+
+#[test]
+fn the_doctor_says_what_stands_out_and_that_nothing_does() {
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    assert_eq!(body(&get(address, "/doctor")), "nothing stands out\n");
+    assert_eq!(body(&get(address, "/doctor?format=json")), "{\"findings\":[]}\n");
+
+    let region: Region<Best, System> = Region::open(System).unwrap();
+    let region = region.publish("documents").unwrap();
+    let block = region.alloc(96 << 20).unwrap();
+    assert_eq!(body(&get(address, "/doctor")), "nothing stands out\n");
+    region.free(block).unwrap();
+    assert_eq!(body(&get(address, "/doctor")), FREE);
+    let json: serde_json::Value =
+        serde_json::from_str(body(&get(address, "/doctor?format=json"))).unwrap();
+    let finding = &json["findings"][0];
+    let [rule, what, help] = ["rule", "what", "help"].map(|part| finding[part].as_str().unwrap());
+    assert_eq!(format!("{rule}: {what}\n    {help}\n"), FREE);
+
+    drop(region);
+    assert_eq!(body(&get(address, "/doctor")), "nothing stands out\n");
+}
