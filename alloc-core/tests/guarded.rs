@@ -24,6 +24,17 @@ fn dies(name: &str, signal: i32, expected: &str) {
     let outcome: Outcome = play(name, &[CONF]);
     assert_eq!(outcome.signal, Some(signal), "{outcome:#?}");
     assert_eq!(plain(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+    // It says from where the block was allocated and freed, and who called what touched it.
+    let traces =
+        outcome.stderr.split(" from ").skip(1).chain(outcome.stderr.split("; by ").skip(1));
+    for trace in traces {
+        let addresses = trace.split(' ').take_while(|word| word.starts_with("0x")).count();
+        assert!(addresses >= 3, "{outcome:#?}");
+    }
+    assert_eq!(
+        outcome.stderr.matches(" thread ").count(),
+        outcome.stderr.matches(" from 0x").count()
+    );
     // The message names the block that the child told.
     let [block] = outcome.told.as_slice() else { panic!("{outcome:#?}") };
     assert!(outcome.stderr.contains(block), "{outcome:#?}");

@@ -3,11 +3,13 @@
 //! Each function writes one line and aborts, except where a fault ends the process. Nothing here
 //! allocates, panics or waits for a lock. Every text has a death test. Words in brackets say what
 //! the allocator knew: the block's size, its arena, and the cache that owned its slab. The return
-//! addresses that the frame pointers lead to follow.
+//! addresses of the callers follow.
 
 use super::operator::Operator;
 use super::os;
+use super::signal::Registers;
 use super::text::Line;
+use super::trace::{self, Trace};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// What is known about a bad pointer.
@@ -129,12 +131,24 @@ pub(crate) fn wrong_operator(address: usize, freed_by: Operator, at: Place) -> !
     die(&mut line)
 }
 
-/// The canary behind a block's usable bytes was overwritten. Found when the block is freed.
+/// The slack behind the requested bytes of a block was overwritten, or a canary that tells how many
+/// were requested. Found when the block is freed.
 #[cold]
 #[inline(never)]
 pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
     let mut line = begin("buffer overflow", address);
     line.text(": the canary behind its ").number(usable as u64).text(" bytes was overwritten");
+    place(&mut line, at);
+    die(&mut line)
+}
+
+/// As [`overflow`], if it is not known how many of the usable bytes were requested.
+#[cold]
+#[inline(never)]
+pub(crate) fn overflow_somewhere(address: usize, usable: usize, at: Place) -> ! {
+    let mut line = begin("buffer overflow", address);
+    line.text(": the canary behind its at most ").number(usable as u64);
+    line.text(" bytes was overwritten");
     place(&mut line, at);
     die(&mut line)
 }
@@ -204,9 +218,9 @@ pub(crate) struct Sample {
     /// The threads that allocated and freed the sample (`None`: not freed), and their return
     /// addresses.
     pub(crate) allocated_by: usize,
-    pub(crate) allocated_from: [usize; TRACE],
+    pub(crate) allocated_from: Trace,
     pub(crate) freed_by: Option<usize>,
-    pub(crate) freed_from: [usize; TRACE],
+    pub(crate) freed_from: Trace,
 }
 
 fn guarded(line: &mut Words, sample: &Sample) {
@@ -226,35 +240,36 @@ fn touched(what: &str, address: usize) -> Words {
     line
 }
 
-fn end_of_fault(mut line: Words, sample: &Sample, instruction: usize) {
+fn end_of_fault(mut line: Words, sample: &Sample, by: &Registers) {
     guarded(&mut line, sample);
-    line.text("; by ").address(instruction);
+    line.text("; by ").address(by.instruction);
+    addresses(&mut line, " ", trace::at(by));
     report(&mut line);
 }
 
 /// Memory behind a guarded sample was accessed. The fault itself ends the process.
 #[cold]
-pub(crate) fn guarded_overflow(address: usize, sample: &Sample, instruction: usize) {
+pub(crate) fn guarded_overflow(address: usize, sample: &Sample, by: &Registers) {
     let mut line = touched("buffer overflow", address);
     let behind = address.saturating_sub(sample.block + sample.size);
     line.number(behind as u64).text(" bytes behind the end of ");
-    end_of_fault(line, sample, instruction);
+    end_of_fault(line, sample, by);
 }
 
 /// Memory before a guarded sample was accessed. The fault itself ends the process.
 #[cold]
-pub(crate) fn guarded_underflow(address: usize, sample: &Sample, instruction: usize) {
+pub(crate) fn guarded_underflow(address: usize, sample: &Sample, by: &Registers) {
     let mut line = touched("buffer underflow", address);
     let before = sample.block.saturating_sub(address);
     line.number(before as u64).text(" bytes before ");
-    end_of_fault(line, sample, instruction);
+    end_of_fault(line, sample, by);
 }
 
 /// A freed guarded sample was accessed. The fault itself ends the process.
 #[cold]
-pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, instruction: usize) {
+pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, by: &Registers) {
     let line = touched("use after free", address);
-    end_of_fault(line, sample, instruction);
+    end_of_fault(line, sample, by);
 }
 
 /// A guarded sample was freed again.
@@ -326,72 +341,17 @@ pub(crate) fn bad_option() -> ! {
     os::abort()
 }
 
-/// Appends up to eight return addresses, found by following frame pointers.
-///
-/// Frames are read through the kernel, so that a register that holds no frame pointer ends the walk
-/// instead of the process. A program built without frame pointers shows few or none.
+/// Appends the return addresses of the callers.
 fn return_addresses(line: &mut Words) {
-    addresses(line, "; from ", trace());
+    addresses(line, "; from ", trace::here());
 }
 
-fn addresses(line: &mut Words, before: &str, trace: [usize; TRACE]) {
+fn addresses(line: &mut Words, before: &str, trace: Trace) {
     let mut before = before;
     for address in trace.into_iter().take_while(|address| *address != 0) {
         line.text(before).address(address);
         before = " ";
     }
-}
-
-/// The number of return addresses in a trace.
-pub(crate) const TRACE: usize = 8;
-
-/// Returns the return addresses that the frame pointers lead to, followed by zeroes.
-pub(crate) fn trace() -> [usize; TRACE] {
-    let mut trace = [0; TRACE];
-    let mut frame = frame_pointer();
-    for place in &mut trace {
-        let Some([next, address]) = read_two_words(frame) else { break };
-        if address < 4096 || next <= frame || next - frame > 1 << 20 {
-            break;
-        }
-        *place = address;
-        frame = next;
-    }
-    trace
-}
-
-fn frame_pointer() -> usize {
-    let frame: usize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: copies a register.
-    unsafe {
-        core::arch::asm!("mov {}, rbp", out(reg) frame, options(nomem, nostack, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: copies a register.
-    unsafe {
-        core::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        frame = 0;
-    }
-    frame
-}
-
-fn read_two_words(address: usize) -> Option<[usize; 2]> {
-    if address == 0 || !address.is_multiple_of(size_of::<usize>()) {
-        return None;
-    }
-    let mut words = [0usize; 2];
-    let size = size_of_val(&words);
-    let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size };
-    let remote = libc::iovec { iov_base: address as *mut _, iov_len: size };
-    // SAFETY: takes nothing and returns a number.
-    let me = unsafe { libc::getpid() };
-    // SAFETY: the kernel checks the remote range and writes only to `words`.
-    let read = unsafe { libc::process_vm_readv(me, &raw const local, 1, &raw const remote, 1, 0) };
-    if read == size as isize { Some(words) } else { None }
 }
 
 #[cfg(test)]

@@ -53,6 +53,9 @@ pub(crate) mod text;
 pub(crate) mod message;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod trace;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod fatal;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod holds;

@@ -64,23 +64,38 @@ pub(crate) unsafe fn call_handler(
     true
 }
 
-/// Returns the address of the instruction that faulted, or 0 if it is not known.
-pub(crate) fn faulting_instruction(context: *mut c_void) -> usize {
-    let context = context.cast::<libc::ucontext_t>();
+/// The registers of a thread that lead to its callers.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Registers {
+    pub(crate) instruction: usize,
+    pub(crate) stack: usize,
+    pub(crate) frame: usize,
+}
+
+/// Returns the registers at the instruction that faulted.
+pub(crate) fn faulting_registers(context: *mut c_void) -> Registers {
+    // SAFETY: `context` is the kernel's context of the signal being handled.
+    let machine = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: `context` is the kernel's context of the signal being handled.
-        let registers = unsafe { &(*context).uc_mcontext.gregs };
-        registers.get(libc::REG_RIP as usize).map_or(0, |at| *at as usize)
+        let value = |number| machine.gregs.get(number as usize).map_or(0, |value| *value as usize);
+        Registers {
+            instruction: value(libc::REG_RIP),
+            stack: value(libc::REG_RSP),
+            frame: value(libc::REG_RBP),
+        }
     }
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: `context` is the kernel's context of the signal being handled.
-        unsafe { (*context).uc_mcontext.pc as usize }
+        Registers {
+            instruction: machine.pc as usize,
+            stack: machine.sp as usize,
+            frame: machine.regs[29] as usize,
+        }
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        let _ = context;
-        0
+        let _ = machine;
+        Registers::default()
     }
 }

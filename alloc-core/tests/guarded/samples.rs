@@ -43,6 +43,7 @@ pub(crate) fn plain(message: &str) -> String {
         let bare = word.trim_end_matches([',', ';', ':', '\n']);
         let is_address = bare.starts_with("0x");
         in_trace = word == "from" || (in_trace && is_address);
+        let is_by = words.last().is_some_and(|last| last == "by");
         if in_trace {
             if word != bare
                 && word != "from"
@@ -50,6 +51,10 @@ pub(crate) fn plain(message: &str) -> String {
             {
                 *last = format!("{last}{}", &word[bare.len()..]);
             }
+        } else if is_by && is_address {
+            // The callers of the instruction follow.
+            words.push("#".to_owned());
+            in_trace = true;
         } else if is_address || words.last().is_some_and(|last| last == "thread") {
             words.push(format!("#{}", &word[bare.len()..]));
         } else {

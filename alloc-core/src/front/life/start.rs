@@ -9,8 +9,10 @@ use crate::front::modes::{diversion, guarded};
 use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::intervals;
+use crate::ground::trace;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
+use crate::profile::backtrace::messages;
 use crate::profile::{history, names, sampler};
 
 /// Makes the start if needed. Returns `false` if there is no memory; the next caller tries again.
@@ -28,6 +30,7 @@ fn start() -> bool {
     if started::is_made() {
         return true;
     }
+    trace::set_walk(&messages::WALK);
     if !start.are_options_read {
         // SAFETY: this thread holds START, and sets `are_options_read` before it releases the lock.
         unsafe { read_options() };

@@ -20,6 +20,7 @@ mod frame_program;
 mod modules;
 mod tables;
 mod code_place;
+pub(crate) mod messages;
 
 use checked::{Checked, LONG_FRAME};
 pub use code_place::CodePlace;
@@ -138,8 +139,12 @@ pub(crate) fn take_of_calls(stack: &mut [MaybeUninit<usize>], most: usize) -> &m
 }
 
 #[inline(always)]
-fn walk(mut callers: Callers<'_>) -> Callers<'_> {
-    let mut at = Registers::here();
+fn walk(callers: Callers<'_>) -> Callers<'_> {
+    walk_from(Registers::here(), callers)
+}
+
+#[inline(always)]
+fn walk_from(mut at: Registers, mut callers: Callers<'_>) -> Callers<'_> {
     let mut checked = Checked::new(at.stack);
     let mut place = 0;
     // A return address of 0 or 1 is none.

@@ -7,7 +7,7 @@
 
 use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
 use crate::ground::fatal;
-use crate::ground::signal::{self, SignalAction};
+use crate::ground::signal::{self, Registers, SignalAction};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
@@ -34,7 +34,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     // SAFETY: written before the handler was in force.
     let before = unsafe { &*BEFORE.0.get() };
     if holds(address) {
-        report(address, signal::faulting_instruction(context));
+        report(address, &signal::faulting_registers(context));
     } else if let Some(before) = before
         // SAFETY: what the kernel gave this handler, for the one before.
         && unsafe { signal::call_handler(before, signal, info, context) }
@@ -46,14 +46,14 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
 }
 
 /// Reports the sample that was meant: the touched one, or the nearer one next to a guard.
-fn report(address: usize, instruction: usize) {
+fn report(address: usize, by: &Registers) {
     let unit = UNIT.load(Relaxed);
     let pages = pages_before(address);
     let (left, right) = ((pages / 2).wrapping_sub(1), pages / 2);
     if !pages.is_multiple_of(2) {
         let touched = slot(right);
         if touched.is(FREED) {
-            fatal::guarded_use_after_free(address, &touched.sample(), instruction);
+            fatal::guarded_use_after_free(address, &touched.sample(), by);
         }
         return;
     }
@@ -66,9 +66,9 @@ fn report(address: usize, instruction: usize) {
         _ => known(left) && (in_first_half || !known(right)),
     };
     if is_left {
-        fatal::guarded_overflow(address, &slot(left).sample(), instruction);
+        fatal::guarded_overflow(address, &slot(left).sample(), by);
     } else if known(right) {
         debug_assert!(address < page_of(right));
-        fatal::guarded_underflow(address, &slot(right).sample(), instruction);
+        fatal::guarded_underflow(address, &slot(right).sample(), by);
     }
 }

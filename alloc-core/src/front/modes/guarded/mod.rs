@@ -21,14 +21,12 @@ use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::trace::{self, TRACE};
 use crate::ground::untouchable;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The number of samples that are live, or wait freed, at a time.
 pub(crate) const SLOTS: usize = 128;
-
-/// Return addresses that are kept of an allocation and of a free.
-const TRACE: usize = fatal::TRACE;
 
 const UNUSED: usize = 0;
 const LIVE: usize = 1;
@@ -193,7 +191,7 @@ fn slot(index: usize) -> &'static Slot {
 }
 
 fn note(trace: &[AtomicUsize; TRACE]) {
-    for (place, address) in trace.iter().zip(fatal::trace()) {
+    for (place, address) in trace.iter().zip(trace::here()) {
         place.store(address, Relaxed);
     }
 }
