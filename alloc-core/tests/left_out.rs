@@ -97,6 +97,17 @@ fn left_out() {
                     assert_eq!(all(counts()), [(20, 20); 4]);
                 }
             });
+            // A thread of another arena allocates there too.
+            scope.spawn(|| {
+                for (size, _) in sizes {
+                    let mut held: Vec<Held> =
+                        (0..20).map(|_| Held::new(size, Flags::NONE.arena(arena))).collect();
+                    held.iter_mut().for_each(|block| block.resize(size - size / 100));
+                    let mut ours = 0;
+                    observe::live_samples(|sample| ours += usize::from(sample.arena == arena));
+                    assert_eq!((ours, all(counts())), (0, [(20, 20); 4]));
+                }
+            });
         });
         assert_eq!(all(counts()), [(20, 20); 4]);
     }

@@ -53,7 +53,7 @@ pub struct LiveSample {
 impl LiveSample {
     pub(super) fn of(known: Known) -> LiveSample {
         LiveSample {
-            address: known.address,
+            address: sampler::address_of(&known),
             stack: known.counts.site().frames(),
             requested: known.counts.requested(),
             usable: known.counts.usable(),

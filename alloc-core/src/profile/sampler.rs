@@ -198,6 +198,11 @@ pub(crate) fn note_and_tell_freed(address: usize) {
 /// elsewhere. From then on another block may have the address.
 const MOVING: usize = 1;
 
+/// Returns the address of a sample's block.
+pub(crate) fn address_of(known: &live::Known) -> usize {
+    known.address & !MOVING
+}
+
 /// Notes that the memory of a large block, which may be a sample, is about to be moved.
 pub(crate) fn begin_move(address: usize) {
     live::rename(address, address | MOVING);
@@ -227,7 +232,7 @@ fn tell_untold() {
     // What a callback frees is told after it.
     if callback::is_outside() {
         witness::none_held();
-        live::take_untold(|known| hooks::tell_free(known.address & !MOVING, known.counts.usable()));
+        live::take_untold(|known| hooks::tell_free(address_of(&known), known.counts.usable()));
     }
 }
 
@@ -313,7 +318,7 @@ mod tests {
         assert_eq!(requested(), Some(1_000_002));
         note_freed(address);
         assert_eq!(requested(), None);
-        let is_left = |known: live::Known| known.address & !MOVING == address;
+        let is_left = |known: live::Known| address_of(&known) == address;
         live::for_each(|known| assert!(!is_left(known)));
     }
 }

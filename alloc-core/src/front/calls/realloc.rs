@@ -168,13 +168,12 @@ pub(crate) unsafe fn fits_in_place(
     let zero = zero || fill_mode::current().zero;
     let resized =
         room > MAX_CACHED && entry.extent().is_some_and(|extent| large::resize(extent, size, zero));
-    if let Some(extent) = entry.extent().filter(|extent| resized && extent.bytes() != old) {
-        current::count_given(extent.bytes());
-        current::count_freed(old);
-        sampled::large_freed(extent.base());
-        sampled::large(extent, size);
-    }
     if let Some(extent) = entry.extent().filter(|_| resized) {
+        if extent.bytes() != old {
+            current::count_given(extent.bytes());
+            current::count_freed(old);
+        }
+        sampled::large_resized(extent, old, size);
         extent.note.set_operator(Operator::Unknown);
         if !zero {
             fill::large_allocated(extent, old);

@@ -7,7 +7,7 @@ use crate::front::cache::registry::{self, REGISTRY};
 use crate::ground::options;
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_settings;
-use crate::middle::passes::decay_pass;
+use crate::middle::passes::decay_pass::{self, PASS};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Caches that are emptied while the registry is locked once.
@@ -30,16 +30,24 @@ struct Chosen {
 /// look again. `None`: not before a thread takes a slow path. The caller holds no lock.
 pub(super) fn pass(now: u64) -> Option<u64> {
     let (mut caches, mut next) = (registry::all(), None);
-    while step(&mut caches, now, &mut next) {}
-    next
+    loop {
+        let _pass = PASS.lock();
+        if !step(&mut caches, now, &mut next) {
+            return next;
+        }
+    }
 }
 
-/// As [`pass`], but empties a few caches only, for a thread that has other work.
+/// As [`pass`], but empties a few caches only, for a thread that has other work, and none while
+/// another thread makes a pass or walks over the heap.
 pub(super) fn pass_few(now: u64) {
-    step(&mut registry::all(), now, &mut None);
+    if let Some(_pass) = PASS.try_lock() {
+        step(&mut registry::all(), now, &mut None);
+    }
 }
 
-/// Empties a few of these caches. Returns `false` if there are no more.
+/// Empties a few of these caches. Returns `false` if there are no more. The caller holds the lock
+/// of the pass, because a walk over the heap must not see blocks leave caches.
 fn step(
     caches: &mut impl Iterator<Item = &'static RealCache>,
     now: u64,

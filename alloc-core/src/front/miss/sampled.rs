@@ -30,11 +30,6 @@ fn is_profiled(cache: &RealCache, arena: &Arena) -> bool {
     sampler::is_active() && is_thread && arena.is_profiled()
 }
 
-/// As [`is_profiled`], in the arena from which the thread allocates.
-fn is_profiled_at_home(cache: &RealCache) -> bool {
-    is_profiled(cache, cache.owner.home.get())
-}
-
 /// Allocates a sample for a request of `size` bytes. `None`: it gets no sample.
 pub(super) fn small(
     cache: &'static RealCache,
@@ -80,12 +75,10 @@ pub(crate) fn small_exactly(block: *mut u8, size: usize) {
 
 #[inline(never)]
 fn note_exactly(block: *mut u8, size: usize) {
-    let cache = current::real_cache().filter(|cache| is_profiled_at_home(cache));
-    let Some(cache) = cache else { return };
     let address = block.expose_provenance();
     // A guarded sample is in no slab.
     if let Some(slab) = Slab::of(page_map::lookup(address)) {
-        note(cache, address, size, slab.class().size(), slab.arena());
+        note_if_profiled(address, size, slab.class().size(), slab.arena());
     }
 }
 
@@ -117,11 +110,16 @@ pub(crate) fn large(extent: &'static Extent, size: usize) {
 #[inline(never)]
 fn large_if_due(extent: &'static Extent, size: usize) {
     let Some(cache) = current::real_cache() else { return };
-    let arena = arena_list::by_id(extent.arena());
-    if countdown::samples_bytes(cache, extent.bytes())
-        && arena.is_some_and(|arena| is_profiled(cache, arena))
-    {
-        note(cache, extent.base(), size, extent.bytes(), extent.arena());
+    if countdown::samples_bytes(cache, extent.bytes()) {
+        note_if_profiled(extent.base(), size, extent.bytes(), extent.arena());
+    }
+}
+
+/// Makes a block a sample if allocations of its arena are in profiles.
+fn note_if_profiled(address: usize, requested: usize, usable: usize, arena: u32) {
+    let Some(cache) = current::real_cache() else { return };
+    if arena_list::by_id(arena).is_some_and(|its| is_profiled(cache, its)) {
+        note(cache, address, requested, usable, arena);
     }
 }
 
@@ -136,8 +134,7 @@ fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, aren
 pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
     let address = block.expose_provenance();
     sampler::note_and_tell_freed(address);
-    let cache = current::real_cache().filter(|cache| is_profiled_at_home(cache));
-    cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
+    note_if_profiled(address, size, class.size(), arena);
 }
 
 /// Notes that the memory of a large block is about to be moved elsewhere.
@@ -154,7 +151,16 @@ pub(crate) fn move_ends(address: usize, is_moved: bool) {
     }
 }
 
-/// Notes that a large block is freed or resized, which may be a sample.
+/// Notes that a large block, which may be a sample, had `old` bytes and serves a request of `size`
+/// bytes from now on.
+pub(crate) fn large_resized(extent: &'static Extent, old: usize, size: usize) {
+    if sampler::is_on() && (extent.bytes() != old || sampler::is_exact()) {
+        sampler::note_and_tell_freed(extent.base());
+        large_if_due(extent, size);
+    }
+}
+
+/// Notes that a large block, which may be a sample, is freed.
 #[inline]
 pub(crate) fn large_freed(address: usize) {
     if sampler::is_on() {
