@@ -7,7 +7,7 @@ use crate::dump::{self, Cause};
 use crate::leaks::Leaks;
 use crate::monitor::{self, Counts};
 use crate::sink::Sink;
-use crate::{log, mprof};
+use crate::{log, mprof, standard_streams};
 use lumalloc::{control, intervals, message, options};
 
 /// Does from now on, and when the process exits, what the options ask for: `lg_prof_interval`,
@@ -65,6 +65,9 @@ fn unwind_by_libgcc() {
 /// to be called.
 #[must_use]
 pub fn end() -> bool {
+    if options::current().prof_leak {
+        standard_streams::give_memory_back();
+    }
     if let Err(log::Refusal::Unwritten(_)) = log::stop() {
         message::write(b"<lumalloc>: the log of samples could not be written\n");
     }
@@ -82,6 +85,7 @@ pub fn end() -> bool {
 /// Ends the process with an error because memory is still allocated.
 pub fn fail() -> ! {
     message::write(b"<lumalloc>: Exiting with error code because memory leaks were detected\n");
+    standard_streams::flush();
     // The handlers of exit run at this moment, so they must not be called again.
     // SAFETY: ends the process.
     unsafe { libc::_exit(libc::EXIT_FAILURE) }

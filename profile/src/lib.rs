@@ -47,4 +47,6 @@ pub(crate) mod old_blocks;
 pub mod monitor;
 pub mod leaks;
 #[allow(unsafe_code)]
+pub(crate) mod standard_streams;
+#[allow(unsafe_code)]
 pub mod actions;

@@ -153,6 +153,29 @@ fn what_is_still_allocated_at_exit_is_reported_and_may_fail() {
     assert_eq!(leaks("0", "prof_leak_error:true,lg_prof_sample:40"), (vec![], "exit 0".to_owned()));
 }
 
+/// The buffers of the C library and the reserve of libstdc++ are no leaks, and what was printed is
+/// not lost if the program is made to fail.
+#[test]
+fn a_program_that_leaves_nothing_of_its_own_has_no_leaks() {
+    let program = cc("leaves_bytes.cc", &[]);
+    for (left, end, lines) in [("0", "exit 0", 0), ("100", "exit 1", 3)] {
+        let run = Run::preloaded(&program).args([left]);
+        let output = run.conf("prof_leak_error:true,lg_prof_sample:0").output();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "from C++\nfrom C\n", "{left}");
+        assert_eq!(
+            (ending(output.status).as_str(), errors.lines().count()),
+            (end, lines),
+            "{errors}"
+        );
+        if left == "100" {
+            let summary =
+                "<lumalloc>: Leak approximation summary: ~112 bytes, ~1 object, >= 1 context";
+            assert_eq!(errors.lines().next(), Some(summary));
+        }
+    }
+}
+
 #[test]
 fn a_profile_is_written_at_each_interval() {
     let program = cc("profile_sites.cc", &[]);
