@@ -25,6 +25,7 @@ fn child() {
         Some("in_place") => in_place(),
         Some("layouts") => layouts(),
         Some("fork") => fork(),
+        Some("handed_out") => handed_out(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -282,4 +283,21 @@ fn fork() {
 #[test]
 fn a_forked_child_goes_on() {
     play_well("fork", "hardened:true");
+}
+
+/// A thread that hands a block out fills the slack up to the end of the block before it writes the
+/// canary. It may be interrupted there for any time, while the block behind is freed.
+fn handed_out() {
+    let mut blocks: Vec<usize> = (0..14).map(|_| malloc(80)).collect();
+    blocks.sort_unstable();
+    let two = blocks.windows(2).find(|two| two[1] - two[0] == 96).expect("neighbours");
+    // SAFETY: the slack of a block.
+    let filling = unsafe { pointer(two[0] + 80).read_volatile() };
+    (88..96).for_each(|at| write(two[0] + at, filling));
+    free(two[1]);
+}
+
+#[test]
+fn a_block_that_is_being_handed_out_is_not_taken_for_overwritten() {
+    play_well("handed_out", "hardened:true");
 }

@@ -7,6 +7,7 @@ use common::child::{dies, scenario, tell};
 use lumalloc::raw::{self, Flags};
 use lumalloc::{Lumalloc, control};
 use std::alloc::{GlobalAlloc, Layout};
+use std::fmt::Display;
 
 macro_rules! deaths {
     ($($name:ident),* $(,)?) => {
@@ -114,10 +115,10 @@ mod deaths {
     }
 
     fn overrun(address: usize, usable: usize) {
-        overrun_in(address, usable, usable + 8);
+        overrun_in(address, format!("at most {usable}"), usable + 8);
     }
 
-    fn overrun_in(address: usize, usable: usize, size: usize) {
+    fn overrun_in(address: usize, usable: impl Display, size: usize) {
         tell(&format!(
             "buffer overflow of {address:#x}: the canary behind its {usable} bytes was \
              overwritten (size {size}, arena 0)"

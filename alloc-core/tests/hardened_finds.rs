@@ -115,7 +115,7 @@ mod deaths {
     }
 
     fn overrun(block: usize, size: usize) {
-        let what = format!("the canary behind its {} bytes was overwritten", size - 8);
+        let what = format!("the canary behind its at most {} bytes was overwritten", size - 8);
         tell(&format!("buffer overflow of {block:#x}: {what} (size {size}, arena 0)"));
     }
 

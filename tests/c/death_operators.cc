@@ -1,6 +1,6 @@
 // Frees a block of argv[2] bytes by the operator argv[1]: another than the one that allocated it, or (argv[1] is
-// "mixed") by all that are allowed. With -DREPLACED the program has a new[] of its own, which calls new, and no
-// delete[] of its own.
+// "mixed") by all that are allowed. With -DREPLACED, -DNOTHROW or -DALIGNED the program has a new[] of its own, which
+// calls new, and no delete[] of its own. With -DSIZED it has a delete[] of its own, which calls delete.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +8,20 @@
 
 #ifdef REPLACED
 void *operator new[](std::size_t size) { return ::operator new(size); }
+#endif
+
+#ifdef NOTHROW
+void *operator new[](std::size_t size, const std::nothrow_t &) noexcept { return ::operator new(size); }
+#endif
+
+#ifdef ALIGNED
+void *operator new[](std::size_t size, std::align_val_t align) { return ::operator new(size, align); }
+#endif
+
+#ifdef SIZED
+// The unsized form is left to the library on purpose.
+#pragma GCC diagnostic ignored "-Wsized-deallocation"
+void operator delete[](void *block, std::size_t) noexcept { ::operator delete(block); }
 #endif
 
 static const std::align_val_t WIDE{64};
@@ -59,7 +73,12 @@ int main(int argc, char **argv)
   if (!strcmp(by, "delete[]")) operator delete[](single(size));
   if (!strcmp(by, "sized delete[]")) operator delete[](single(size), size);
   if (!strcmp(by, "nothrow delete[]")) operator delete[](opaque(operator new(size, std::nothrow)), std::nothrow);
-  if (!strcmp(by, "replaced")) operator delete[](array(size));
+  if (!strcmp(by, "replaced")) {
+    operator delete[](array(size));
+    operator delete[](opaque(operator new[](size, std::nothrow)), std::nothrow);
+    operator delete[](opaque(operator new[](size, WIDE)), WIDE);
+    operator delete[](array(size), size);
+  }
   puts("ok");
   return 0;
 }

@@ -57,6 +57,18 @@ fn lines(directory: &Path, file: &str) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
+/// Nothing is made untouchable where a page of the system may hold two runs.
+#[test]
+fn storms_on_pages_of_64_kib() {
+    let mut preloaded = cc("pages_of_64_kib.c", &["-shared", "-fPIC"]).into_os_string();
+    preloaded.push(":");
+    preloaded.push(liblumalloc());
+    for conf in ["", "hardened:true", "hardened:true,guarded_sample:100", "dirty_decay_ms:0"] {
+        let run = Run::plain(cc("storm.c", &[])).args(["2000", "4", "200"]).called(conf);
+        run.env("LD_PRELOAD", &preloaded).env("LUMALLOC_CONF", conf).stdout();
+    }
+}
+
 /// A thread that sleeps keeps the blocks of its cache where the system cannot tell it that they are
 /// to go.
 #[test]

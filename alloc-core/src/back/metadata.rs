@@ -106,10 +106,12 @@ impl State {
 
     /// Begins a chunk with room for `size` bytes and returns its address, or `None` without memory.
     fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
-        let fence = if options::current().hardened { PAGE } else { 0 };
+        let huge = thp::for_records(MAPPED.get());
+        // A closed page would break a huge page.
+        let is_fenced = options::current().hardened && !huge && untouchable::can_close_each_page();
+        let fence = if is_fenced { PAGE } else { 0 };
         let least = (round_up(size, PAGE) + 2 * fence).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
-        let huge = thp::for_records(MAPPED.get());
         let got = loop {
             match provider.reserve(bytes, if huge { HUGE } else { PAGE }) {
                 Some(got) => break got,

@@ -1,6 +1,8 @@
 //! Addresses that no thread may touch, and pages among them that are opened for a time.
 
-use super::os::keep_errno;
+use super::os::{self, keep_errno};
+use super::units::PAGE;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Reserves addresses that no thread may touch. Returns `None` if the system has none.
 pub(crate) fn reserve(bytes: usize) -> Option<usize> {
@@ -10,6 +12,20 @@ pub(crate) fn reserve(bytes: usize) -> Option<usize> {
         libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)
     });
     if base == libc::MAP_FAILED { None } else { Some(base.expose_provenance()) }
+}
+
+/// Whether each page of the allocator can be made untouchable: the system's pages are no larger.
+#[inline]
+pub(crate) fn can_close_each_page() -> bool {
+    /// Bytes of a page of the system. 0: not asked for yet.
+    static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
+    match SYSTEM_PAGE.load(Relaxed) {
+        0 => {
+            SYSTEM_PAGE.store(os::system_page(), Relaxed);
+            SYSTEM_PAGE.load(Relaxed) == PAGE
+        }
+        bytes => bytes == PAGE,
+    }
 }
 
 /// Gives addresses of [`reserve`] back.

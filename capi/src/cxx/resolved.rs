@@ -15,12 +15,19 @@ global_asm!(
     ".p2align 3",
     ".hidden lumalloc_operators",
     ".globl lumalloc_operators",
-    "lumalloc_operators: .quad _Znwm, _Znam, _ZdlPv, _ZdaPv",
+    "lumalloc_operators:",
+    ".quad _Znwm, _Znam, _ZnwmRKSt9nothrow_t, _ZnamRKSt9nothrow_t",
+    ".quad _ZnwmSt11align_val_t, _ZnamSt11align_val_t",
+    ".quad _ZnwmSt11align_val_tRKSt9nothrow_t, _ZnamSt11align_val_tRKSt9nothrow_t",
+    ".quad _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t",
+    ".quad _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t",
+    ".quad _ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t",
+    ".quad _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t",
     ".popsection",
 );
 
 unsafe extern "C" {
-    safe static lumalloc_operators: [*const c_void; 4];
+    safe static lumalloc_operators: [*const c_void; 20];
 }
 
 /// Lets the hardened tier compare the operators of blocks if they are all of this library.

@@ -35,10 +35,11 @@ static TURNS: AtomicU64 = AtomicU64::new(0);
 /// Runs in use in the hardened tier.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether any run may be closed.
+/// Whether any run may be closed. Where the system's pages are larger than the allocator's, none
+/// is, because a run may end within one.
 #[inline]
 pub(in crate::back) fn are_some_closed() -> bool {
-    options::current().hardened
+    options::current().hardened && untouchable::can_close_each_page()
 }
 
 /// Counts a run that is in use from now on.

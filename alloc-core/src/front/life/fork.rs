@@ -30,11 +30,15 @@ use crate::middle::passes::decay_pass::PASS;
 use crate::profile::event_buffer::{self, Buffer};
 use crate::profile::history::{self, HISTORY};
 use crate::profile::{live, names, recorder, sites};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that were left in caches of threads that do not exist after a fork, in this process's
 /// past.
 pub(crate) static ABANDONED: SharedCount = SharedCount::new();
+
+/// Whether a fork in this process's past has left out threads that had caches. Such a thread may
+/// have been about to write to a block.
+pub(crate) static HAS_LOST_THREADS: AtomicBool = AtomicBool::new(false);
 
 /// The number of forks between this process and its first ancestor that allocated.
 pub(crate) static GENERATION: SharedCount = SharedCount::new();
@@ -116,6 +120,7 @@ unsafe extern "C" fn in_child() {
     }
     for cache in registry::all() {
         if cache.thread().is_some_and(|thread| !core::ptr::eq(thread, mine)) {
+            HAS_LOST_THREADS.store(true, Relaxed);
             ABANDONED.add(thread_end::abandon(cache) as u64);
         }
     }

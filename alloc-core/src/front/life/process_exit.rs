@@ -6,23 +6,29 @@
 //! that are written at the exit come before. `_exit`, a signal and `abort` skip it.
 
 use super::fork;
-use crate::front::cache::{current, registry};
+use crate::front::cache::current;
+use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::hardened::sweep;
 use crate::front::supply::suspects;
+use crate::middle::passes::decay_pass::PASS;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Looks for misused blocks in the caches of the calling thread, and in the hardened tier at all
-/// small blocks. A cache that is in use, because a signal handler called `exit`, is left out.
+/// small blocks. A cache that a slow path uses, because a signal handler called `exit`, is left
+/// out.
 extern "C" fn at_exit() {
     let Some(thread) = current::thread() else { return };
     let left_out = thread.caches().filter(|cache| !suspects::all(cache)).count();
-    if left_out > 0 || registry::CACHES.get() != 1 {
+    if left_out > 0 || fork::HAS_LOST_THREADS.load(Relaxed) {
         return;
     }
-    // After a fork, blocks of the caches of threads that are not in this process are lost.
-    let are_lost = fork::ABANDONED.get() > 0;
-    sweep::at_exit(|class, block| {
-        are_lost || thread.caches().any(|cache| suspects::holds(cache, class, block))
-    });
+    // Meanwhile no pass moves blocks, and no thread gets its first cache.
+    let (Some(_pass), Some(_registry)) = (PASS.try_lock(), REGISTRY.try_lock()) else { return };
+    if registry::CACHES.get() == 1 {
+        sweep::at_exit(|class, block| {
+            thread.caches().any(|cache| suspects::holds(cache, class, block))
+        });
+    }
 }
 
 #[unsafe(link_section = ".fini_array.00099")]

@@ -133,20 +133,14 @@ fn look_before(slab: &Slab, block: *mut u8) {
     if address < slab.base() + size || size <= BYTES || !slab.fresh.were_zero() {
         return;
     }
-    let (before, word) = (address - size, block.wrapping_sub(BYTES).cast());
-    // Another thread may be writing the word: it fills the lines of the slack before.
-    for _ in 0..LOOKS {
-        // SAFETY: a word of the slab.
-        if slack::may_be_last(seal_of(before), unsafe { address_seen(word) } as u64) {
-            return;
-        }
-        os::yield_now();
+    let before = address - size;
+    // SAFETY: a word of the slab.
+    let word = unsafe { address_seen(block.wrapping_sub(BYTES).cast()) } as u64;
+    // A thread that hands the block before out may fill the slack up to its end first.
+    if !slack::may_be_last(seal_of(before), word) && word != filling() {
+        fatal::overwritten_between(before, address, slab.place());
     }
-    fatal::overwritten_between(before, address, slab.place())
 }
-
-/// Looks before a canary counts as overwritten, with a pause after each.
-const LOOKS: usize = 1000;
 
 /// Returns the size that was requested of a block in use. Ends the process if the address is no
 /// block, or the block is free or overrun.
@@ -292,7 +286,7 @@ pub(crate) fn report_written(block: *mut u8) {
 pub(super) fn report_overwritten(slab: &Slab, address: usize, state: State) -> ! {
     match state {
         State::Overrun(size) => fatal::overflow(address, size, slab.place()),
-        _ => fatal::overflow(address, slab.class().size() - BYTES, slab.place()),
+        _ => fatal::overflow_somewhere(address, slab.class().size() - BYTES, slab.place()),
     }
 }
 

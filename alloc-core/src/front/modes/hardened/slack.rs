@@ -13,6 +13,9 @@
 //! guessed. Short slack is in the last lines of the block, one of which ends with the canary. Each
 //! line is written by one store, and compared by a load of the same line: a processor gives a load
 //! the value of a store just before at once only if all its bytes come from that store.
+//!
+//! Other threads may look at the canary meanwhile. They see what it was before, or all of it
+//! filled, or the canary, because its word is aligned and no store ends within it.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use by_lines::{is_intact, write};
@@ -174,7 +177,8 @@ mod by_lines {
         unsafe { _mm_movemask_epi8(equal) }.cast_unsigned()
     }
 
-    /// Fills the slack of a block that is handed out, and writes its canary.
+    /// Fills the slack of a block that is handed out, and writes its canary. The canary may read as
+    /// filled meanwhile.
     ///
     /// # Safety
     /// `end` must be the address of the canary of a free block that belongs to the caller, whose
@@ -208,7 +212,7 @@ mod by_lines {
 /// 8 bytes at a time, for processors of other kinds.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod by_words {
-    use super::{COVERED, WORD};
+    use super::{COVERED, WORD, fill_exactly};
 
     /// The addresses of the words of a slack of which none begins behind `last`.
     #[inline(always)]
@@ -224,11 +228,9 @@ mod by_words {
     /// `slack` no longer than the block before it.
     #[inline(always)]
     pub(crate) unsafe fn write(end: *mut u8, slack: usize, filling: u64, canary: u64) {
-        for word in words(end, slack, slack) {
-            // SAFETY: a word that begins in the slack or at its end, and the canary follows it.
-            unsafe { word.cast_mut().write_unaligned(filling) };
-        }
-        // SAFETY: the block's last word.
+        // SAFETY: the caller's promise.
+        unsafe { fill_exactly(end, slack, filling) };
+        // SAFETY: the block's last word, which is aligned.
         unsafe { end.cast::<u64>().write_unaligned(canary) };
     }
 

@@ -4,7 +4,7 @@
 //! By its last word a block is in use, free, or overwritten. A free block of up to 1 KiB reads zero
 //! before that word. So a write behind a block, one before it, and one after its free are found at
 //! the exit at the latest. Other threads could change blocks meanwhile, so the sweep is left out
-//! where there are any.
+//! where another one has a cache, or was in the process before a fork.
 
 use super::canary::{self, State};
 use crate::back::map::page_map;
@@ -17,8 +17,8 @@ use crate::middle::slabs::slab::Slab;
 /// Pages of slabs that are looked at: 256 MiB, which takes some 20 ms.
 const MOST: usize = (256 << 20) / PAGE;
 
-/// Looks at all small blocks. Called if no other thread has a cache. `is_held` says whether a cache
-/// may hold a block.
+/// Looks at all small blocks. Called while no other thread has a cache or can get one. `is_held`
+/// says whether a cache may hold a block.
 pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
     if !options::current().hardened {
         return;
