@@ -44,6 +44,8 @@ enum Value {
     Same,
     /// In memory, at an offset from the CFA.
     At(i64),
+    /// In memory, where the frame pointer points.
+    AtFrame,
     /// Nowhere. For the return address: there is no caller.
     Lost,
     /// Elsewhere.
@@ -89,18 +91,21 @@ impl State {
         let (base, offset) = match self.cfa {
             Cfa::Register(machine::STACK_POINTER, offset) => (Base::Stack, offset),
             Cfa::Register(machine::FRAME_POINTER, offset) => (Base::Frame, offset),
+            Cfa::WordAt(machine::FRAME_POINTER, offset) if self.frame == Value::AtFrame => {
+                (Base::WordAtLinkedFrame, offset)
+            }
             Cfa::WordAt(machine::FRAME_POINTER, offset) => (Base::WordAtFrame, offset),
             _ => return Rule::End,
         };
         let place = |value: Value| match value {
             Value::Same => Ok(None),
             Value::At(offset) => i16::try_from(offset).map(Some).map_err(drop),
-            Value::Lost | Value::Other => Err(()),
+            Value::AtFrame | Value::Lost | Value::Other => Err(()),
         };
         let (Ok(offset), Ok(back)) = (i32::try_from(offset), place(self.back)) else {
             return Rule::End;
         };
-        // A frame pointer that is lost is not needed by callers that have one of their own.
+        // A frame pointer that is lost is not needed by callers that go by the stack pointer.
         let frame = place(self.frame).unwrap_or_default();
         Rule::Step(Step { base, offset, frame, back, is_own: false }).fitting()
     }
@@ -165,7 +170,12 @@ impl Program<'_> {
             0x0d => self.set_cfa_register(code.uleb()?),
             0x0e => self.set_cfa_offset(code.uleb()? as i64),
             0x0f => self.state.cfa = cfa_of_expression(code)?,
-            0x10 | 0x16 => {
+            0x10 => {
+                let register = code.uleb()?;
+                let value = value_of_expression(code)?;
+                self.set(register, value);
+            }
+            0x16 => {
                 let register = code.uleb()?;
                 skip_expression(code)?;
                 self.set(register, Value::Other);
@@ -257,13 +267,14 @@ fn skip_expression(code: &mut Cursor) -> Option<Cursor> {
     code.part(bytes)
 }
 
+/// `DW_OP_breg0` and the operations for other registers, and `DW_OP_deref`.
+const REGISTER_0: u8 = 0x70;
+const REGISTER_31: u8 = 0x8f;
+const WORD: u8 = 0x06;
+
 /// Reads the expression of a CFA. Compilers write one where a function aligns its stack: the CFA is
 /// then the word at an offset from the frame pointer. All others are not followed.
 fn cfa_of_expression(code: &mut Cursor) -> Option<Cfa> {
-    /// `DW_OP_breg0` and `DW_OP_deref`.
-    const REGISTER_0: u8 = 0x70;
-    const REGISTER_31: u8 = 0x8f;
-    const WORD: u8 = 0x06;
     let mut expression = skip_expression(code)?;
     let Some(register @ REGISTER_0..=REGISTER_31) = expression.u8() else {
         return Some(Cfa::Other);
@@ -271,6 +282,16 @@ fn cfa_of_expression(code: &mut Cursor) -> Option<Cfa> {
     let offset = expression.sleb()?;
     let is_word = expression.u8() == Some(WORD) && expression.left() == 0;
     Some(if is_word { Cfa::WordAt(u64::from(register - REGISTER_0), offset) } else { Cfa::Other })
+}
+
+/// Reads the expression of the place of a register. Of those, the frame pointer is followed: in a
+/// function that aligns its stack, the caller's frame pointer is where the frame pointer points.
+fn value_of_expression(code: &mut Cursor) -> Option<Value> {
+    let mut expression = skip_expression(code)?;
+    let is_frame = expression.u8() == Some(REGISTER_0 + machine::FRAME_POINTER as u8)
+        && expression.sleb() == Some(0)
+        && expression.left() == 0;
+    Some(if is_frame { Value::AtFrame } else { Value::Other })
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -329,7 +350,9 @@ mod tests {
         // breg6(-8); deref
         let program = &[0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0];
         let aligned = at(program, 0);
-        assert_eq!(aligned, step(Base::WordAtFrame, -8, None));
+        assert_eq!(aligned, step(Base::WordAtLinkedFrame, -8, None));
+        let elsewhere = &[0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0x70];
+        assert_eq!(at(elsewhere, 0), step(Base::WordAtFrame, -8, None));
         // The rule of procedure linkage tables.
         let linkage = &[0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
         assert_eq!(at(linkage, 0), Some(Rule::End));

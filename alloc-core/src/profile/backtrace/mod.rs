@@ -302,10 +302,10 @@ fn follow_plain(at: &Registers, step: Plain, end: usize) -> Option<Registers> {
 fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers> {
     let base = match step.base {
         Base::Stack => at.stack,
-        Base::Frame | Base::WordAtFrame => at.frame,
+        Base::Frame | Base::WordAtFrame | Base::WordAtLinkedFrame => at.frame,
     };
     let mut stack = base.wrapping_add_signed(step.offset as isize);
-    if step.base == Base::WordAtFrame {
+    if matches!(step.base, Base::WordAtFrame | Base::WordAtLinkedFrame) {
         stack = checked.word(at.stack, stack)?;
     }
     if !is_above(stack, at.stack) {
@@ -316,6 +316,7 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
     };
     let frame = match step.frame {
         Some(offset) => word(offset, checked)?,
+        None if step.base == Base::WordAtLinkedFrame => checked.word(at.stack, at.frame)?,
         None => at.frame,
     };
     // Only a function that calls none has its return address in the link register.

@@ -15,6 +15,8 @@ pub(super) enum Base {
     Frame,
     /// The word at an offset from the frame pointer holds the CFA.
     WordAtFrame,
+    /// As [`Base::WordAtFrame`], and the frame pointer points to that of the caller.
+    WordAtLinkedFrame,
 }
 
 /// How to get from a frame to the frame of its caller.
@@ -85,6 +87,7 @@ impl Step {
             Base::Stack => 0,
             Base::Frame => 1,
             Base::WordAtFrame => 2,
+            Base::WordAtLinkedFrame => 3,
         };
         let low =
             kind | base << 2 | u64::from(self.is_own) << 4 | u64::from(self.offset as u32) << 5;
@@ -96,7 +99,7 @@ impl Step {
     /// Its word is not 0.
     fn is_plain(self) -> bool {
         let is_below = |offset: i16| offset < 0 && offset % size_of::<usize>() as i16 == 0;
-        self.base != Base::WordAtFrame
+        matches!(self.base, Base::Stack | Base::Frame)
             && self.frame.is_none_or(is_below)
             && self.back.is_some_and(is_below)
     }
@@ -117,7 +120,8 @@ impl Packed {
             base: match word >> 2 & 0b11 {
                 0 => Base::Stack,
                 1 => Base::Frame,
-                _ => Base::WordAtFrame,
+                2 => Base::WordAtFrame,
+                _ => Base::WordAtLinkedFrame,
             },
             is_own: word >> 4 & 1 != 0,
             offset: word as u32 as i32 >> 5,
@@ -269,7 +273,12 @@ mod tests {
     proptest! {
         #[test]
         fn fixed_a_rule_survives_its_word(
-            base in prop_oneof![Just(Base::Stack), Just(Base::Frame), Just(Base::WordAtFrame)],
+            base in prop_oneof![
+                Just(Base::Stack),
+                Just(Base::Frame),
+                Just(Base::WordAtFrame),
+                Just(Base::WordAtLinkedFrame),
+            ],
             offset in -(1 << 26)..1i32 << 26,
             frame in proptest::option::of(i16::MIN + 1..i16::MAX),
             back in proptest::option::of(i16::MIN + 1..i16::MAX),
