@@ -62,6 +62,8 @@ fn every_kind_of_bad_option_has_its_message() {
         ("narenas:many", &["Invalid conf value: narenas:many"]),
         ("narenas:0", &["Out-of-range conf value: narenas:0"]),
         ("narenas:4095", &["Out-of-range conf value: narenas:4095"]),
+        ("narenas:default", &[]),
+        ("guarded_sample:-1", &["Out-of-range conf value: guarded_sample:-1"]),
         (
             "narenas:99999999999999999999",
             &["Out-of-range conf value: narenas:99999999999999999999"],

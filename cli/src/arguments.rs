@@ -149,14 +149,17 @@ pub(crate) struct ShownArguments {
 #[command(after_help = "\
 The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this executable, else
 ../lib from there. $LUMALLOC_EXPORTER means the same as --exporter, which wins; --exporter '' serves
-nowhere. The exit status is the program's; 127 when it is not found, 126 when it cannot
-be executed, 125 when lumalloc itself fails.")]
+nowhere. Behind the address, after commas: dumps:DIRECTORY (where recordings of the heap monitor and
+dumps are written), metrics:ADDRESS:PORT (the metrics alone, there too), token:FILE (what is not on
+a loopback address needs one: a word of at least 16 characters, mode 0600), and program:NAME (only a
+program of this name serves). The exit status is the program's; 127 when it is not found, 126 when
+it cannot be executed, 125 when lumalloc itself fails.")]
 pub(crate) struct RunArguments {
     /// Options for the allocator, put after those in $LUMALLOC_CONF
     #[arg(long, value_name = "K:V,...", value_parser = conf)]
     pub(crate) conf: Vec<String>,
-    /// Serve metrics and settings there: ADDRESS:PORT, as 127.0.0.1:9464, or unix:PATH
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve metrics and settings there: ADDRESS:PORT, as 127.0.0.1:9464, or unix:PATH; see below
+    #[arg(long, value_name = "ADDRESS[,OPTION]...")]
     pub(crate) exporter: Option<OsString>,
     /// The shared library to preload
     #[arg(long, value_name = "PATH")]

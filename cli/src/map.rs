@@ -33,9 +33,16 @@ const AT_A_TIME: u64 = 10_000;
 
 /// Runs the command.
 pub(crate) fn show(arguments: &MapArguments) -> Outcome {
+    let named = |failure: Failure| {
+        Failure::with_status(failure.status, format!("map: {}", failure.message))
+    };
+    shown(arguments).map_err(named)
+}
+
+fn shown(arguments: &MapArguments) -> Outcome {
     let source = match arguments.pid {
         Some(pid) => Source::of_process(pid)?,
-        None => Source::of(arguments.source.as_deref()),
+        None => Source::of(arguments.source.as_deref())?,
     };
     let token = arguments.token_file.as_deref().map(token).transpose()?;
     let question = Question { token: token.as_deref(), process: arguments.pid };

@@ -180,13 +180,17 @@ fn write(report: &Report, top: usize, out: &mut dyn Write) -> std::io::Result<()
         let (seconds, plural) = (nanoseconds as f64 / 1e9, if threads == 1 { "" } else { "s" });
         writeln!(out, "recorded         {seconds:.3} s, by {threads} thread{plural}")?;
     }
-    let each = report.nanoseconds as f64 / calls.max(1) as f64;
     let millis = report.nanoseconds as f64 / 1e6;
-    writeln!(out, "time             {millis:.3} ms, {each:.1} ns a call")?;
+    write!(out, "time             {millis:.3} ms")?;
+    if calls > 0 {
+        write!(out, ", {:.1} ns a call", report.nanoseconds as f64 / calls as f64)?;
+    }
+    writeln!(out)?;
     writeln!(out, "peak in use      {} bytes", report.peak_busy)?;
     if report.peak_extent > 0 {
         let ratio = report.peak_extent as f64 / report.peak_busy.max(1) as f64;
-        writeln!(out, "peak extent      {} bytes, {ratio:.2} of it", report.peak_extent)?;
+        let extent = report.peak_extent;
+        writeln!(out, "peak extent      {extent} bytes, {ratio:.2} times the peak in use")?;
         writeln!(out, "extent at end    {} bytes", report.extent)?;
     }
     writeln!(out, "live at end      {} blocks, {} bytes", report.live_blocks, report.live_bytes)?;

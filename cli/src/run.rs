@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     command.arg0(name).args(rest);
     let mut libraries = vec![library];
     let inherited = std::env::var_os(environment::EXPORTER);
-    match environment::exporter(arguments.exporter.as_deref(), inherited.as_deref()) {
+    match environment::exporter(arguments.exporter.as_deref(), inherited.as_deref())? {
         Some((address, origin)) => {
             libraries.push(library::exporter(&libraries[0], origin)?);
             command.env(environment::EXPORTER, address);

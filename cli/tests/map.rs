@@ -134,7 +134,7 @@ fn the_heap_of_another_process_is_not_shown() {
     for more in [&[][..], &["--at", "0x10"]] {
         let answer = map(&[&["--pid", &theirs.to_string()][..], more].concat());
         let expected = format!(
-            "lumalloc: process {theirs} does not serve its heap: {address} is the exporter of \
+            "lumalloc: map: process {theirs} does not serve its heap: {address} is the exporter of \
              process {ours}\n"
         );
         assert_eq!(answer, (Some(1), String::new(), expected));
@@ -167,7 +167,7 @@ fn a_token_opens_what_asks_for_one() {
     let exporter = builder.start().unwrap();
     let address = exporter.address().unwrap().to_string();
     let (status, _, complaint) = map(&[&address]);
-    let begin = format!("lumalloc: {address} refused with 401: ");
+    let begin = format!("lumalloc: map: {address} refused with 401: ");
     assert!(status == Some(1) && complaint.starts_with(&begin), "{complaint}");
     let picture = shown(&[&address, "--token-file", path.to_str().unwrap()]);
     assert!(picture.contains(" slab "), "{picture}");
@@ -220,7 +220,7 @@ fn what_fails_is_said_in_a_line() {
             ),
         ),
     ] {
-        let expected = (Some(1), String::new(), format!("lumalloc: {expected}\n"));
+        let expected = (Some(1), String::new(), format!("lumalloc: map: {expected}\n"));
         assert_eq!(map(&words), expected, "{words:?}");
     }
     let (status, _, complaint) = map(&["--json", "--at", "0x10"]);

@@ -62,7 +62,10 @@ fn the_report_counts_calls_and_what_is_left() {
         "peak in use      250 bytes",
     ];
     assert_eq!(lines[..5], expected);
-    assert!(lines[5].starts_with("peak extent      ") && lines[5].ends_with(" of it"), "{lines:?}");
+    assert!(
+        lines[5].starts_with("peak extent      ") && lines[5].ends_with(" times the peak in use"),
+        "{lines:?}"
+    );
     assert_eq!(
         lines[7..],
         [
@@ -72,6 +75,14 @@ fn the_report_counts_calls_and_what_is_left() {
         ]
     );
     assert_eq!(trace.lines(&["--top", "1"])[9], "  and 1 places more");
+}
+
+#[test]
+fn an_empty_trace_tells_no_time_of_a_call() {
+    let (status, text, errors) = Trace::new("empty", "").run(&[]);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let time = text.lines().find(|line| line.starts_with("time ")).expect("a time");
+    assert!(time.ends_with(" ms"), "{time}");
 }
 
 #[test]
@@ -132,7 +143,7 @@ fn regions_that_came_one_after_another_are_not_open_at_once() {
         seen[1],
         "calls            70000: 70000 allocations, 0 resizes, 0 frees, 0 compactions"
     );
-    assert_eq!(seen[3], "peak extent      131072 bytes, 16384.00 of it");
+    assert_eq!(seen[3], "peak extent      131072 bytes, 16384.00 times the peak in use");
 }
 
 /// With a look at the blocks of all regions for each clearing, or at all regions for each call,

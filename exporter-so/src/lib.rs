@@ -8,8 +8,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`start_main`] | runs before `main`, if `LUMALLOC_EXPORTER` is set |
-//! | [`wish`] | reads that variable |
-//! | [`start`] | starts the exporter, or says in one line why it cannot |
+//! | [`start`] | starts the exporter as the variable says, or says in one line why it cannot |
 //! | [`family`] | whether an ancestor serves already |
 //! | [`survival`] | no panic here, and no lack of memory, ends the program |
 //!
@@ -24,4 +23,3 @@ pub mod start;
 pub mod start_main;
 #[allow(unsafe_code, reason = "an allocator in front of malloc")]
 pub mod survival;
-pub mod wish;

@@ -1,12 +1,13 @@
 //! Starts the exporter, or says in one line why it cannot. The program goes on in any case.
 use crate::family;
 use crate::survival;
-use crate::wish::{Place, VARIABLE, Wish};
 use exporter::namespace::Preloaded;
+use exporter::wish::{Place, VARIABLE, Wish};
 use exporter::{Builder, Exporter, StartError};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::mem;
+use std::path::PathBuf;
 
 fn wish() -> Option<OsString> {
     std::env::var_os(VARIABLE).filter(|wish| !wish.is_empty())
@@ -21,8 +22,8 @@ pub(crate) fn is_wished() -> bool {
 pub(crate) fn start() {
     let Some(text) = wish() else { return };
     survival::prepare();
-    match Wish::read(&text) {
-        Ok(wish) if wish.is_for_us() => match serve(wish) {
+    match Wish::read(&text, VARIABLE) {
+        Ok(wish) if is_for_us(&wish) => match serve(wish) {
             Ok(()) => {}
             // The ancestor serves, as intended.
             Err(why) if is_taken(&*why) && family::has_ancestor_with(VARIABLE, &text) => {}
@@ -31,6 +32,13 @@ pub(crate) fn start() {
         Ok(_) => {}
         Err(why) => say(&why),
     }
+}
+
+/// Whether the running program is meant.
+fn is_for_us(wish: &Wish) -> bool {
+    let Some(wanted) = &wish.program else { return true };
+    let command = std::env::args_os().next().map(PathBuf::from);
+    command.as_deref().and_then(|command| command.file_name()) == Some(wanted)
 }
 
 fn serve(wish: Wish) -> Result<(), Box<dyn std::error::Error>> {

@@ -133,7 +133,8 @@ impl Builder {
         self
     }
 
-    /// Sets the directory that `POST /dump` writes to. Without it, nothing is written.
+    /// Sets the directory that `POST /dump` and `POST /monitor/start` write to. Without it, nothing
+    /// is written. It has to exist when the exporter starts.
     #[must_use]
     pub fn dump_directory(mut self, path: impl AsRef<Path>) -> Builder {
         self.settings.dump_directory = Some(path.as_ref().to_path_buf());
@@ -158,7 +159,8 @@ impl Builder {
     /// Starts the exporter's threads.
     ///
     /// # Errors
-    /// An error if the exporter cannot or must not listen. The program may go on without it.
+    /// An error if the exporter cannot or must not listen, if the token file is unfit, or if the
+    /// directory for dumps takes no file. The program may go on without it.
     pub fn start(self) -> Result<Exporter, StartError> {
         // What the exporter keeps is made by a thread of its arena, so it is not the program's.
         let start = move || {
@@ -178,6 +180,8 @@ impl Builder {
         }
         let context = Context::new(self.namespace, self.settings);
         let running = server::start(Arc::clone(&context))?;
+        // After that: of a child of a process that serves, the taken address is what is to be said.
+        context.settings.load().check_dump_directory()?;
         Ok(Exporter { running, context })
     }
 

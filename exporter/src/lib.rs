@@ -64,6 +64,7 @@ pub mod token;
 pub(crate) mod unsent;
 #[allow(unsafe_code, reason = "the user of this process")]
 pub(crate) mod user;
+pub mod wish;
 pub(crate) mod worker;
 
 pub use builder::{Builder, Exporter};

@@ -48,9 +48,11 @@ impl Builder {
     /// Returns the routes for an existing server. Addresses have no effect, and no token is needed.
     ///
     /// # Errors
-    /// An error if the token file is unfit, or if no thread can be started.
+    /// An error if the token file is unfit, if the directory for dumps takes no file, or if no
+    /// thread can be started.
     pub fn service(mut self) -> Result<Service, StartError> {
         self.read_token()?;
+        self.settings.check_dump_directory()?;
         let context = Context::new(self.namespace, self.settings);
         let (memory, ring) = (Arc::clone(&context.memory), Arc::clone(&context.ring));
         let decay = Decay::new(context.namespace, memory, ring);

@@ -1,5 +1,7 @@
 //! The settings, with their default values.
+use crate::start_error::StartError;
 use crate::token::TokenFile;
+use crate::user;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -89,6 +91,14 @@ impl Default for Settings {
             hosts: Vec::new(),
             limits: Limits::default(),
         }
+    }
+}
+
+impl Settings {
+    /// Looks whether files can be made in the directory for dumps.
+    pub(crate) fn check_dump_directory(&self) -> Result<(), StartError> {
+        let Some(directory) = &self.dump_directory else { return Ok(()) };
+        user::may_write_to(directory).map_err(|error| StartError::Dumps(directory.clone(), error))
     }
 }
 

@@ -25,6 +25,8 @@ pub enum StartError {
     NeedsToken(SocketAddr),
     /// The token file is unfit.
     Token(TokenError),
+    /// Nothing can be written to the directory for dumps.
+    Dumps(PathBuf, io::Error),
     /// The system gave no thread, or no runtime for the thread.
     Thread(io::Error),
 }
@@ -55,10 +57,14 @@ impl fmt::Display for StartError {
             }
             StartError::NeedsToken(address) => write!(
                 to,
-                "cannot listen on {address}: what is not a loopback address needs a token file; \
-                 metrics alone may be served there by metrics_on"
+                "cannot listen on {address}: what is not a loopback address needs a token file \
+                 (token:FILE in LUMALLOC_EXPORTER, token_file of the builder); metrics alone may \
+                 be served there without one (metrics:ADDRESS:PORT, metrics_on)"
             ),
             StartError::Token(error) => error.fmt(to),
+            StartError::Dumps(path, error) => {
+                write!(to, "cannot write to the directory for dumps {}: {error}", path.display())
+            }
             StartError::Thread(error) => write!(to, "cannot start a thread: {error}"),
         }
     }
@@ -67,7 +73,9 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StartError::Listen(_, error) | StartError::Thread(error) => Some(error),
+            StartError::Listen(_, error)
+            | StartError::Dumps(_, error)
+            | StartError::Thread(error) => Some(error),
             StartError::Token(error) => Some(error),
             _ => None,
         }

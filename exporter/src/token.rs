@@ -53,7 +53,10 @@ impl fmt::Display for TokenError {
             TokenError::Empty(path) => write!(to, "the token file {} is empty", path.display()),
             TokenError::TooShort(path, length) => {
                 let path = path.display();
-                write!(to, "the token in {path} has {length} characters; it must have {SHORTEST}")
+                write!(
+                    to,
+                    "the token in {path} has {length} characters; it must have at least {SHORTEST}"
+                )
             }
             TokenError::NotAWord(path) => {
                 let path = path.display();
@@ -189,7 +192,8 @@ mod tests {
         let says = format!("the token file {} is empty", empty.display());
         assert_eq!(refused(empty), says);
         let short = file("short", "secret\n", 0o600);
-        let says = format!("the token in {} has 6 characters; it must have 16", short.display());
+        let says =
+            format!("the token in {} has 6 characters; it must have at least 16", short.display());
         assert_eq!(refused(short), says);
         for (name, text) in [("two", "0123456789 abcdef".into()), ("long", "x".repeat(4097))] {
             let path = file(name, &text, 0o600);

@@ -30,8 +30,9 @@ fn a_taken_port_is_an_error() {
 fn everything_is_open_to_the_network_with_a_token_only() {
     for address in ["0.0.0.0:0", "[::]:0", "10.1.2.3:9464", "[::ffff:10.1.2.3]:9464"] {
         let says = format!(
-            "cannot listen on {address}: what is not a loopback address needs a token file; \
-             metrics alone may be served there by metrics_on"
+            "cannot listen on {address}: what is not a loopback address needs a token file \
+             (token:FILE in LUMALLOC_EXPORTER, token_file of the builder); metrics alone may be \
+             served there without one (metrics:ADDRESS:PORT, metrics_on)"
         );
         assert_eq!(refused(Exporter::builder().listen(address.parse().unwrap())), says);
     }
@@ -46,6 +47,24 @@ fn everything_is_open_to_the_network_with_a_token_only() {
     let says =
         format!("the token file {} has mode 0604; it must be 0600 or stricter", token.display());
     assert_eq!(refused(exporter().token_file(&token)), says);
+}
+
+#[test]
+fn the_directory_for_dumps_is_one() {
+    let place = directory("starting").join("dumps");
+    let exporter_at = |place: &Path| exporter().dump_directory(place);
+    let says = |reason: &str| {
+        format!("cannot write to the directory for dumps {}: {reason}", place.display())
+    };
+    let missing = says("No such file or directory (os error 2)");
+    assert_eq!(refused(exporter_at(&place)), missing);
+    let service = Exporter::builder().dump_directory(&place).service();
+    assert_eq!(service.err().expect("it starts").to_string(), missing);
+    std::fs::write(&place, "").unwrap();
+    assert_eq!(refused(exporter_at(&place)), says("Not a directory (os error 20)"));
+    std::fs::remove_file(&place).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    assert!(exporter_at(&place).start().is_ok());
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 use crate::dump::{self, Cause};
 use crate::leaks::Leaks;
-use crate::monitor::{self, Counts};
-use crate::sink::Sink;
-use crate::{log, mprof, standard_streams};
+use crate::sink::{Sink, Text};
+use crate::{log, monitor, mprof, reason, standard_streams};
+use core::ffi::{CStr, c_int};
 use lumalloc::{control, intervals, message, options};
 
 /// Does from now on, and when the process exits, what the options ask for: `lg_prof_interval`,
@@ -45,8 +45,8 @@ pub fn begin() {
     if options::current().prof_log && log::start(None).is_err() {
         message::write(b"<lumalloc>: no log of samples is kept: is there prof:true?\n");
     }
-    if options::current().monitor && monitor::start(None).is_err() {
-        message::write(b"<lumalloc>: the file of the heap monitor cannot be written\n");
+    if options::current().monitor {
+        begin_monitor();
     }
 }
 
@@ -68,16 +68,12 @@ pub fn end() -> bool {
     if options::current().prof_leak {
         standard_streams::give_memory_back();
     }
-    if let Err(log::Refusal::Unwritten(_)) = log::stop() {
-        message::write(b"<lumalloc>: the log of samples could not be written\n");
-    }
+    // What is refused for other reasons was not asked for.
+    let _ = log::stop_or(|path, error| tell_unwritten(b"the log of samples", path, error));
     end_monitor();
-    if mprof::is_running() && mprof::save().is_err() {
-        message::write(b"<lumalloc>: the data of mprof could not be written\n");
-    }
+    let _ = mprof::save_or(|path, error| tell_unwritten(b"the data of mprof", path, error));
     if options::current().prof_final {
-        let failed = b"<lumalloc>: the profile at exit could not be written\n";
-        write_profile(Cause::Final, failed);
+        write_profile(Cause::Final, b"the profile at exit");
     }
     options::current().prof_leak && report_leaks()
 }
@@ -93,31 +89,56 @@ pub fn fail() -> ! {
 
 /// Called each time that 2^`opt.lg_prof_interval` bytes were allocated.
 extern "C" fn at_interval() {
-    write_profile(Cause::Interval, UNWRITTEN);
+    write_profile(Cause::Interval, b"a profile");
 }
 
 /// Called when more memory is held than ever before, under `prof.gdump`.
 extern "C" fn at_maximum() {
-    write_profile(Cause::Maximum, UNWRITTEN);
+    write_profile(Cause::Maximum, b"a profile");
 }
 
-const UNWRITTEN: &[u8] = b"<lumalloc>: a profile could not be written\n";
+/// Writes a profile, unless the prefix is empty or the process takes none. If it cannot be written,
+/// `what` is told.
+fn write_profile(cause: Cause, what: &[u8]) {
+    // It was told, unless none is wanted.
+    let _ = dump::to_file_or(None, cause, |path, error| tell_unwritten(what, path, error));
+}
 
-/// Writes a profile, unless the prefix is empty or the process takes none.
-fn write_profile(cause: Cause, failed: &[u8]) {
-    if dump::to_file(None, cause).is_err_and(|error| !dump::is_unwanted(error)) {
-        message::write(failed);
+/// Begins the recording that `opt.monitor` asks for.
+fn begin_monitor() {
+    let told = |path: &CStr, error| tell_unwritten(b"the file of the heap monitor", path, error);
+    match monitor::start_or(None, told) {
+        Ok(()) | Err(monitor::Refusal::Unwritten(_)) => {}
+        Err(monitor::Refusal::BadName) => message::write(
+            b"<lumalloc>: the heap monitor has no name for its file: see prof_prefix\n",
+        ),
+        Err(_) => message::write(b"<lumalloc>: the heap monitor could not begin\n"),
     }
 }
 
 /// Ends the recording of the heap monitor, if there is one. Says so if its file is not whole.
 fn end_monitor() {
-    let text: &[u8] = match monitor::stop() {
-        Ok(Counts { dropped: 0, .. }) | Err(monitor::Refusal::Stopped) => return,
-        Ok(_) => b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
-        Err(_) => b"<lumalloc>: the end of the heap monitor's file could not be written\n",
-    };
-    message::write(text);
+    const WHAT: &[u8] = b"the end of the heap monitor's file";
+    let ended = monitor::stop_or(|path, error| tell_unwritten(WHAT, path, error));
+    if ended.is_ok_and(|counts| counts.dropped > 0) {
+        message::write(
+            b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
+        );
+    }
+}
+
+/// Says that a file could not be written. It is out of line, so that the text is on the stack only
+/// then.
+#[cold]
+#[inline(never)]
+fn tell_unwritten(what: &[u8], path: &CStr, error: c_int) {
+    let mut messages = Messages;
+    let mut text = Text::new(&mut messages);
+    text.bytes(b"<lumalloc>: ").bytes(what).bytes(b" could not be written to ");
+    text.bytes(path.to_bytes()).bytes(b": ");
+    reason::put(&mut text, error);
+    text.bytes(b"\n");
+    text.end();
 }
 
 /// Reports what is still allocated. Returns whether that is an error.

@@ -44,6 +44,18 @@ const PPROF: &[u8] = b".pb.gz";
 /// The system's error number. `ENOENT`: the process was started without `prof:true`. `EINVAL`:
 /// there is no name, and the prefix is empty.
 pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
+    to_file_or(name, cause, |_, _| ())
+}
+
+/// As [`to_file`]. Calls `tell` with the file that could not be written, and with the error.
+///
+/// # Errors
+/// As [`to_file`].
+pub(crate) fn to_file_or(
+    name: Option<&CStr>,
+    cause: Cause,
+    tell: impl FnOnce(&CStr, c_int),
+) -> Result<(), c_int> {
     if !control::profile::is_enabled() {
         return Err(libc::ENOENT);
     }
@@ -51,15 +63,25 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
     let name = match name {
         Some(name) => name,
         None => {
-            name_by_prefix(&mut path, cause)?;
+            if let Err(error) = name_by_prefix(&mut path, cause) {
+                if !is_unwanted(error) {
+                    tell(path.as_c_str(), error);
+                }
+                return Err(error);
+            }
             path.as_c_str()
         }
     };
     control::profile::settle_thread();
     let format =
         if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
-    write_whole(name, |sink| write_as(format, sink))?;
-    control::profile::note_dump(name);
+    match write_whole(name, |sink| write_as(format, sink)) {
+        Ok(()) => control::profile::note_dump(name),
+        Err(error) => {
+            tell(name, error);
+            return Err(error);
+        }
+    }
     Ok(())
 }
 

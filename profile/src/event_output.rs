@@ -82,6 +82,16 @@ impl Output {
         Some(())
     }
 
+    /// Returns the name that the file gets at its end.
+    pub(crate) fn path(&self) -> &CStr {
+        self.file.path.as_c_str()
+    }
+
+    /// Returns the name that the file has until then.
+    pub(crate) fn unfinished(&self) -> &CStr {
+        self.file.unfinished.as_c_str()
+    }
+
     /// Begins the file. `is_named`: the program gave the name, so another file of that name is
     /// replaced at the end.
     ///

@@ -10,6 +10,7 @@ extern crate std;
 
 pub(crate) mod decimal;
 pub mod sink;
+pub mod reason;
 #[allow(unsafe_code)]
 pub(crate) mod scratch;
 pub(crate) mod table;

@@ -64,17 +64,29 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
 /// [`Refusal::Off`], [`Refusal::Stopped`], and [`Refusal::Unwritten`].
 #[inline]
 pub fn stop() -> Result<(), Refusal> {
-    if control::profile::is_enabled() { end() } else { Err(Refusal::Off) }
+    stop_or(|_, _| ())
+}
+
+/// As [`stop`]. Calls `tell` with the file that could not be written, and with the error.
+///
+/// # Errors
+/// As [`stop`].
+pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
+    if control::profile::is_enabled() { end(tell) } else { Err(Refusal::Off) }
 }
 
 /// [`stop`] where samples are taken. It is out of line, because each process calls `stop` at its
 /// end, and its pages are not to be loaded for that.
 #[cold]
 #[inline(never)]
-fn end() -> Result<(), Refusal> {
+fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     let log = control::profile::stop_log().ok_or(Refusal::Stopped)?;
     let path = NAME.with(|path| path.clone());
-    write_whole(path.as_c_str(), |sink| write(sink, &log)).map_err(Refusal::Unwritten)
+    let written = write_whole(path.as_c_str(), |sink| write(sink, &log));
+    written.map_err(|error| {
+        tell(path.as_c_str(), error);
+        Refusal::Unwritten(error)
+    })
 }
 
 fn write(sink: &mut dyn Sink, log: &SampleLog) -> bool {

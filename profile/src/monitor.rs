@@ -116,11 +116,26 @@ pub fn recordings() -> u64 {
 /// # Errors
 /// [`Refusal`] says why nothing is recorded.
 pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
+    start_or(name, |_, _| ())
+}
+
+/// As [`start`]. Calls `tell` with the file that could not be written, and with the error.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn start_or(
+    name: Option<&CStr>,
+    tell: impl FnOnce(&CStr, c_int),
+) -> Result<(), Refusal> {
     if !enter(None, state_of(CHANGING)) {
         return Err(Refusal::Running);
     }
     let started = begin(name);
-    if started.is_err() {
+    if let Err(refusal) = started {
+        if let Refusal::Unwritten(error) = refusal {
+            // SAFETY: this thread alone starts, and nothing is recorded.
+            tell(unsafe { &*OUTPUT.0.get() }.path(), error);
+        }
         leave();
         return started;
     }
@@ -180,21 +195,34 @@ fn take(record: Record<'_>) -> bool {
 /// file then keeps the name that ends in `.tmp`.
 #[inline]
 pub fn stop() -> Result<Counts, Refusal> {
-    if is_running() { end() } else { Err(Refusal::Stopped) }
+    stop_or(|_, _| ())
+}
+
+/// As [`stop`]. Calls `tell` with the file whose end could not be written, and with the error.
+///
+/// # Errors
+/// As [`stop`].
+#[inline]
+pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
+    if is_running() { end(tell) } else { Err(Refusal::Stopped) }
 }
 
 /// [`stop`] of a recording. It is out of line, because each process calls `stop` at its end, and
 /// its pages are not to be loaded for that.
 #[cold]
 #[inline(never)]
-fn end() -> Result<Counts, Refusal> {
+fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
     if !enter(Some(RUNNING), state_of(CHANGING)) {
         return Err(Refusal::Stopped);
     }
     monitor::stop();
     let counts = counts();
     // SAFETY: this thread alone stops, and nothing is recorded any more.
-    let ended = unsafe { &mut *OUTPUT.0.get() }.end(counts);
+    let output = unsafe { &mut *OUTPUT.0.get() };
+    let ended = output.end(counts);
+    if let Err(error) = ended {
+        tell(output.unfinished(), error);
+    }
     leave();
     ended.map(|()| counts).map_err(Refusal::Unwritten)
 }

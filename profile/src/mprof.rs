@@ -55,12 +55,23 @@ pub fn is_running() -> bool {
 /// # Errors
 /// [`Refusal::Stopped`], and [`Refusal::Unwritten`]; the file is then as it was before.
 pub fn save() -> Result<(), Refusal> {
+    save_or(|_, _| ())
+}
+
+/// As [`save`]. Calls `tell` with the file that could not be written, and with the error.
+///
+/// # Errors
+/// As [`save`].
+pub(crate) fn save_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     if !is_running() {
         return Err(Refusal::Stopped);
     }
     control::profile::settle_thread();
     if TO_STDOUT.load(Ordering::Relaxed) {
-        return to_descriptor(libc::STDOUT_FILENO, pprof::write).map_err(Refusal::Unwritten);
+        return to_descriptor(libc::STDOUT_FILENO, pprof::write).map_err(|error| {
+            tell(c"standard output", error);
+            Refusal::Unwritten(error)
+        });
     }
     let mut path = NAME.with(|path| path.clone());
     if path.as_c_str().is_empty() {
@@ -69,7 +80,10 @@ pub fn save() -> Result<(), Refusal> {
     if is_child() {
         path.push(b".").and_then(|path| path.push_number(u64::from(process_id())));
     }
-    write_whole(path.as_c_str(), pprof::write).map_err(Refusal::Unwritten)
+    write_whole(path.as_c_str(), pprof::write).map_err(|error| {
+        tell(path.as_c_str(), error);
+        Refusal::Unwritten(error)
+    })
 }
 
 /// Returns whether this process is a child of the one whose name the file has.

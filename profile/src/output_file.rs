@@ -16,9 +16,12 @@ struct File(c_int);
 
 impl File {
     fn open(path: &CStr, how: c_int) -> Result<File, c_int> {
-        const MODE: libc::mode_t = 0o644;
+        File::open_with_mode(path, how, 0o644)
+    }
+
+    fn open_with_mode(path: &CStr, how: c_int, mode: libc::mode_t) -> Result<File, c_int> {
         // SAFETY: the path is a C string.
-        let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, MODE) };
+        let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, mode) };
         if file < 0 { Err(last_error()) } else { Ok(File(file)) }
     }
 
@@ -141,13 +144,15 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
     Some(unfinished)
 }
 
-/// Creates a file with these bytes where there is none. It will take the place of `path`.
+/// Creates a file with these bytes where there is none. It will take the place of `path`, and gets
+/// its mode. Without a file there, nobody but the user of the process can read it.
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
 pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
     keep_errno(|| {
-        let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+        let file = File::open_with_mode(unfinished, how, 0o600)?;
         // It is opened again to append to it.
         file.resemble(path, libc::S_IWUSR);
         let written = file.write_at(0, bytes);
@@ -410,6 +415,9 @@ mod tests {
         write_whole(&c_path(&path), put).expect("a file");
         let usual = mode(&path);
         assert_eq!(usual & !0o644, 0, "{usual:o}");
+        create(&c_path(&name), &c_path(&directory.join("none")), b"x").expect("a file");
+        assert_eq!(mode(&name), 0o600);
+        std::fs::remove_file(&name).expect("removed");
         for wanted in [0o600, 0o640, 0o666, 0o444] {
             set(wanted);
             write_whole(&c_path(&path), |sink| {

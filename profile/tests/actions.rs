@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
@@ -36,13 +36,29 @@ impl Directory {
 
     /// Runs the program there.
     fn run(&self, options: &str) -> Output {
-        Command::new(std::env::current_exe().expect("this file"))
-            .args(["--exact", "the_program"])
-            .env(PROGRAM, "1")
-            .env("LUMALLOC_CONF", options)
-            .current_dir(&self.0)
-            .output()
-            .expect("the program")
+        self.command(options).output().expect("the program")
+    }
+
+    fn command(&self, options: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this file"));
+        command.args(["--exact", "the_program"]).env(PROGRAM, "1").env("LUMALLOC_CONF", options);
+        command.current_dir(&self.0);
+        command
+    }
+
+    /// Runs the program there, with a prefix that no file can have. Returns the prefix, the number
+    /// of the process and what it said.
+    fn refused<'a>(&self, options: &str, prefix: &'a str) -> (&'a str, u32, String) {
+        let program = self
+            .command(&format!("{options},prof_prefix:{prefix}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let number = program.id();
+        let output = program.wait_with_output().expect("its end");
+        assert!(output.status.success(), "{options}");
+        (prefix, number, String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// The names of the files, with `PID` for the number of the process.
@@ -121,16 +137,22 @@ fn what_is_still_allocated_fails_the_program_if_that_is_asked_for() {
 #[test]
 fn what_cannot_be_written_is_said() {
     let directory = Directory::new("actions-failures");
-    for (options, line) in [
-        ("prof:true,prof_final:true", "the profile at exit could not be written"),
-        ("prof:true,lg_prof_interval:23", "a profile could not be written"),
-        ("prof:true,prof_log:true", "the log of samples could not be written"),
-        ("prof_log:true", "no log of samples is kept: is there prof:true?"),
-        ("monitor:true", "the file of the heap monitor cannot be written"),
+    for (options, what, end) in [
+        ("prof:true,prof_final:true", "the profile at exit", "0.f.heap"),
+        ("prof:true,lg_prof_interval:23", "a profile", "0.i0.heap"),
+        ("prof:true,prof_log:true", "the log of samples", "0.json"),
+        ("monitor:true", "the file of the heap monitor", "0.events"),
     ] {
-        let output = directory.run(&format!("{options},prof_prefix:nowhere/at/all"));
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let (prefix, number, errors) = directory.refused(options, "/nowhere/at/all");
+        let file = format!("{prefix}.{number}.{end}");
+        let told = format!("{what} could not be written to {file}: no such file or directory");
+        assert_eq!(errors, format!("<lumalloc>: {told}\n"), "{options}");
+    }
+    for (options, prefix, line) in [
+        ("prof_log:true", "x", "no log of samples is kept: is there prof:true?"),
+        ("monitor:true", "", "the heap monitor has no name for its file: see prof_prefix"),
+    ] {
+        let errors = directory.refused(options, prefix).2;
         assert_eq!(errors, format!("<lumalloc>: {line}\n"), "{options}");
-        assert!(output.status.success(), "{options}");
     }
 }

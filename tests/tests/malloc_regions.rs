@@ -280,7 +280,7 @@ fn the_summary_is_written_at_exit() {
     assert!(text(&output.stderr).starts_with("ALLOCATION USAGE SUMMARY:"));
     let output = option("churn", "profile=/nowhere/p");
     let said = text(&output.stderr);
-    let expected = "<lumalloc>: VMALLOC_OPTIONS: \"/nowhere/p\" cannot be written (error 2)\n\
+    let expected = "<lumalloc>: VMALLOC_OPTIONS: \"/nowhere/p\" cannot be written: no such file or directory\n\
         ALLOCATION USAGE SUMMARY:";
     assert!(said.starts_with(expected), "{said}");
 }
@@ -357,11 +357,11 @@ fn what_is_wrong_is_told() {
     let expected = "<lumalloc>: VMALLOC_OPTIONS: \"x\" is no number for period\n";
     assert_eq!(text(&output.stderr), expected);
     let output = option("churn", "trace=&77,method=best");
-    let expected = "<lumalloc>: VMALLOC_OPTIONS: \"&77\" cannot be written (error 9)\n";
+    let expected = "<lumalloc>: VMALLOC_OPTIONS: \"&77\" cannot be written: bad file descriptor\n";
     assert_eq!(text(&output.stderr), expected);
     let long = format!("trace={}", "x".repeat(300));
     let said = text(&option("churn", &long).stderr);
-    assert!(said.ends_with("xxx\" cannot be written (error 36)\n"), "{said}");
+    assert!(said.ends_with("xxx\" cannot be written: file name too long\n"), "{said}");
 }
 
 #[test]

@@ -146,7 +146,8 @@ fn each_refusal_of_mprof_has_its_message() {
     let errors = mprof(&directory, &["wrong"], "mprof:true").1;
     let running = line("mprof_restart", "the profile is being taken; call mprof_stop first");
     let long = line("mprof_restart", "the name of the file is too long");
-    let at_exit = "<lumalloc>: the data of mprof could not be written\n";
+    let at_exit = "<lumalloc>: the data of mprof could not be written to nowhere/at/all: no such \
+                   file or directory\n";
     assert_eq!(errors, [&running, &stopped, &long, at_exit].concat());
     let reason = "the program was started without mprof:true";
     let [stop, restart] = ["mprof_stop", "mprof_restart"].map(|function| line(function, reason));

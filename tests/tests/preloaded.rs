@@ -97,8 +97,12 @@ fn an_address_that_cannot_be_had_is_one_line() {
     let expected = format!("cannot listen on {address}: Address already in use (os error 98)");
     says(serving("/bin/true", &address.to_string()), &expected);
     let expected = "cannot listen on 0.0.0.0:9464: what is not a loopback address needs a token \
-                    file; metrics alone may be served there by metrics_on";
+                    file (token:FILE in LUMALLOC_EXPORTER, token_file of the builder); metrics \
+                    alone may be served there without one (metrics:ADDRESS:PORT, metrics_on)";
     says(serving("/bin/true", "0.0.0.0:9464"), expected);
+    let expected = "cannot write to the directory for dumps /nonexistent: No such file or directory \
+                    (os error 2)";
+    says(serving("/bin/true", "127.0.0.1:0,dumps:/nonexistent"), expected);
     let long = format!("unix:/{}", "x".repeat(107));
     let expected =
         format!("cannot listen on {long}: the path has 108 bytes, a socket's at most 107");

@@ -186,6 +186,9 @@ pub(super) enum Refusal {
     NoEffect,
 }
 
+/// The value of [`Kind::UnsignedOrDefault`] that is no number.
+pub(super) const DEFAULT: &[u8] = b"default";
+
 fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal> {
     match *kind {
         Kind::Bool(set) => set(options, boolean(value)?),
@@ -195,6 +198,14 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
                 return Err(Refusal::Range);
             }
             set(options, n.max(min).min(max));
+        }
+        Kind::UnsignedOrDefault { set, .. } if value == DEFAULT => set(options, 0),
+        Kind::UnsignedOrDefault { min, max, set } => {
+            let n = unsigned(value)?;
+            if n < min || n > max {
+                return Err(Refusal::Range);
+            }
+            set(options, n);
         }
         Kind::Signed { min, max, set } => {
             let n = unsigned(value)? as i64;
@@ -316,6 +327,8 @@ mod tests {
         let (options, bad) = read("narenas:3,dirty_decay_ms:-1,narenas:4,zero_realloc:alloc");
         assert!(!bad);
         assert_eq!(options.narenas, 4);
+        let (options_of_default, bad) = read("narenas:3,narenas:default");
+        assert!(!bad && options_of_default.narenas == 0);
         assert_eq!(options.dirty_decay_ms, -1);
         assert_eq!(options.zero_realloc, super::super::options::ZeroRealloc::Alloc);
     }
@@ -324,6 +337,10 @@ mod tests {
     fn bad_pairs_are_bad_and_the_rest_still_counts() {
         for text in ["nonsense:1", "narenas:0", "narenas:x", "abort:yes", "narenas", "a b:1"] {
             assert!(read(text).1, "{text}");
+        }
+        for text in ["guarded_sample:-1", "guarded_sample:4294967297"] {
+            let (options, bad) = read(text);
+            assert!(bad && options.guarded_sample == 0, "{text}");
         }
         let (options, bad) = read("nonsense:1,xmalloc:true");
         assert!(bad && options.xmalloc);

@@ -1,7 +1,7 @@
 //! Checks whether an option string would be accepted, without setting anything.
 
 use super::cache_limits::CacheLimits;
-use super::conf::{boolean, fraction, unsigned, word};
+use super::conf::{DEFAULT, boolean, fraction, unsigned, word};
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::Letters;
 
@@ -74,7 +74,8 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
     }
     match row.kind {
         Kind::Bool(_) => is_bool(value),
-        Kind::Unsigned { min, max, .. } => {
+        Kind::UnsignedOrDefault { .. } if value == DEFAULT => Ok(()),
+        Kind::Unsigned { min, max, .. } | Kind::UnsignedOrDefault { min, max, .. } => {
             let range = Problem::OutOfRange { min: min as i64, max };
             let n = number(value, range)?;
             if value.first() == Some(&b'-') || n < min || n > max { Err(range) } else { Ok(()) }
@@ -145,6 +146,8 @@ mod tests {
             ("tcache_max", "-1", Err(size)),
             ("tcache_max", "99999999999999999999", Err(size)),
             ("tcache_max", "4K", Err(Problem::NotANumber)),
+            ("narenas", "default", Ok(())),
+            ("narenas", "none", Err(Problem::NotANumber)),
             ("narenas_ratio", "0.5", Ok(())),
             ("narenas_ratio", "half", Err(Problem::NotAFraction)),
             ("stats_print_opts", "Jg", Ok(())),

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Bool(fn(&mut Options, bool)),
     /// A number. Out of range, it becomes the nearest bound with `clip`, and is an error without.
     Unsigned { min: u64, max: u64, clip: bool, set: fn(&mut Options, u64) },
+    /// A number in a range, or `default`, which sets 0.
+    UnsignedOrDefault { min: u64, max: u64, set: fn(&mut Options, u64) },
     /// A number that may be negative. A number out of range is an error.
     Signed { min: i64, max: i64, set: fn(&mut Options, i64) },
     /// A decimal fraction, passed on in 16.16 fixed point.
@@ -121,10 +123,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
             set: |o, n| o.max_background_threads = n as usize,
         },
     ),
-    row(
-        "narenas",
-        Kind::Unsigned { min: 1, max: 4094, clip: false, set: |o, n| o.narenas = n as u32 },
-    ),
+    row("narenas", Kind::UnsignedOrDefault { min: 1, max: 4094, set: |o, n| o.narenas = n as u32 }),
     row("narenas_ratio", Kind::Fraction(|o, ratio| o.narenas_ratio = ratio)),
     row(
         "lg_extent_max_active_fit",
@@ -152,7 +151,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
         Kind::Unsigned {
             min: 0,
             max: 1 << 32,
-            clip: true,
+            clip: false,
             set: |o, n| o.guarded_sample = n as usize,
         },
     ),
@@ -248,7 +247,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("disable_large_size_classes", Shape::Bool),
 ];
 
-/// Sets the option, of which `false` also forbids the thread for a time.
+/// Sets the option, of which `false` also forbids the temporary background thread.
 fn set_background_thread(options: &mut Options, on: bool) {
     options.background_thread = on;
     options.background_thread_auto &= on;

@@ -1,6 +1,7 @@
 //! Where a map comes from: the exporter of a process, or a file.
 
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -54,14 +55,27 @@ pub(crate) enum Exporter {
 }
 
 impl Source {
-    /// Returns the source that a word of the command line means: `unix:PATH`, `http://HOST:PORT`,
-    /// `HOST:PORT`, or a file. No word means the usual address of the exporter.
-    pub(crate) fn of(word: Option<&str>) -> Source {
+    /// Returns the source that a word of the command line means: `unix:PATH`, `http://HOST:PORT`
+    /// with any path behind it, `HOST:PORT`, or a file. No word means the usual address of the
+    /// exporter.
+    pub(crate) fn of(word: Option<&str>) -> Outcome<Source> {
         let word = word.unwrap_or(USUAL);
         if let Some(path) = word.strip_prefix("unix:") {
-            return Source::Exporter(Exporter::Unix(path.into()));
+            return Ok(Source::Exporter(Exporter::Unix(path.into())));
         }
-        Exporter::tcp(word).map_or_else(|| Source::File(word.into()), Source::Exporter)
+        if word.starts_with("https://") {
+            let message = format!("{word}: https is not supported; exporters serve http");
+            return Err(Failure::new(message));
+        }
+        if let Some(exporter) = Exporter::tcp(word) {
+            return Ok(Source::Exporter(exporter));
+        }
+        let is_host = word == "localhost" || word.parse::<IpAddr>().is_ok();
+        if word.starts_with("http://") || is_host && !Path::new(word).exists() {
+            let message = format!("{word}: the port is missing, as in 127.0.0.1:9464");
+            return Err(Failure::new(message));
+        }
+        Ok(Source::File(word.into()))
     }
 
     /// Returns the exporter of a process, as its environment names it.
@@ -80,19 +94,21 @@ impl Source {
         });
         exporter.map(Source::Exporter).ok_or_else(|| {
             Failure::new(format!(
-                "process {pid} has no address in LUMALLOC_EXPORTER: name that of its exporter"
+                "process {pid} has no address in LUMALLOC_EXPORTER, or has overwritten its \
+                 environment: name the address of its exporter in place of --pid"
             ))
         })
     }
 }
 
 impl Exporter {
-    /// Returns what `http://HOST:PORT` or `HOST:PORT` names.
+    /// Returns what `http://HOST:PORT/PATH` or `HOST:PORT` names.
     fn tcp(word: &str) -> Option<Exporter> {
-        let url = word.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        let url = word.strip_prefix("http://");
+        let address = url.map_or(word, |rest| rest.split('/').next().unwrap_or_default());
         let is_port = |port: &str| port.parse::<u16>().is_ok();
-        let has_port = word.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
-        url.or(has_port.then_some(word)).map(|address| Exporter::Tcp(address.to_owned()))
+        let has_port = address.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+        has_port.then(|| Exporter::Tcp(address.to_owned()))
     }
 
     /// Returns the name for messages.
@@ -187,12 +203,21 @@ mod tests {
         for (word, expected) in [
             (None, tcp("127.0.0.1:9464")),
             (Some("http://[::1]:80/"), tcp("[::1]:80")),
+            (Some("http://127.0.0.1:9471/map?at=0x1"), tcp("127.0.0.1:9471")),
             (Some("host:9464"), tcp("host:9464")),
             (Some("unix:/run/x:1"), Source::Exporter(Exporter::Unix("/run/x:1".into()))),
             (Some("old.json"), Source::File("old.json".into())),
             (Some("a:b"), Source::File("a:b".into())),
         ] {
-            assert_eq!(Source::of(word), expected);
+            assert_eq!(Source::of(word), Ok(expected));
+        }
+        for (word, why) in [
+            ("https://h:9464/", "https is not supported; exporters serve http"),
+            ("127.0.0.1", "the port is missing, as in 127.0.0.1:9464"),
+            ("localhost", "the port is missing, as in 127.0.0.1:9464"),
+            ("http://host/map", "the port is missing, as in 127.0.0.1:9464"),
+        ] {
+            assert_eq!(Source::of(Some(word)), Err(Failure::new(format!("{word}: {why}"))));
         }
     }
 
@@ -200,8 +225,10 @@ mod tests {
     fn processes_without_an_address_are_refused() {
         let failure = Source::of_process(std::process::id()).unwrap_err();
         let pid = std::process::id();
-        let expected =
-            format!("process {pid} has no address in LUMALLOC_EXPORTER: name that of its exporter");
+        let expected = format!(
+            "process {pid} has no address in LUMALLOC_EXPORTER, or has overwritten its \
+             environment: name the address of its exporter in place of --pid"
+        );
         assert_eq!(failure, Failure::new(expected));
         let failure = Source::of_process(u32::MAX).unwrap_err();
         let expected =

@@ -3,6 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use lumalloc_exporter::wish::Wish;
+
+use super::OWN_FAILURE;
+use crate::failure::{Failure, Outcome};
+
 /// Returns `LD_PRELOAD`: our libraries before those that are there already, and none twice.
 pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
     let is_ours = |other: &&OsStr| ours.iter().any(|library| library == *other);
@@ -15,14 +20,20 @@ pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
 pub(crate) const EXPORTER: &str = "LUMALLOC_EXPORTER";
 
 /// Returns where the program is to serve its metrics, and where that was set: by the option, else
-/// by the variable. An empty text means nowhere.
+/// by the variable. An empty text means nowhere. What is no address is refused: the program would
+/// go on without an exporter.
 pub(crate) fn exporter<'a>(
     option: Option<&'a OsStr>,
     existing: Option<&'a OsStr>,
-) -> Option<(&'a OsStr, &'static str)> {
+) -> Outcome<Option<(&'a OsStr, &'static str)>> {
     let option = option.map(|address| (address, "--exporter"));
     let chosen = option.or(existing.map(|address| (address, EXPORTER)));
-    chosen.filter(|(address, _)| !address.is_empty())
+    let Some((address, origin)) = chosen.filter(|(address, _)| !address.is_empty()) else {
+        return Ok(None);
+    };
+    Wish::read(address, origin)
+        .map_err(|why| Failure::with_status(OWN_FAILURE, format!("run: {why}")))?;
+    Ok(Some((address, origin)))
 }
 
 /// Returns `LUMALLOC_CONF`: our options after the existing ones, because the last of two equal keys
@@ -67,13 +78,32 @@ mod tests {
 
     #[test]
     fn the_option_wins_over_the_variable() {
-        let [a, b, empty] = ["a:1", "b:2", ""].map(OsStr::new);
+        let [a, b, empty] = ["127.0.0.1:9464", "unix:/x,program:b", ""].map(OsStr::new);
+        let exporter = |option, existing| exporter(option, existing).unwrap();
         assert_eq!(exporter(None, None), None);
         assert_eq!(exporter(None, Some(a)), Some((a, "LUMALLOC_EXPORTER")));
         assert_eq!(exporter(None, Some(empty)), None);
         assert_eq!(exporter(Some(b), Some(a)), Some((b, "--exporter")));
         assert_eq!(exporter(Some(b), None), Some((b, "--exporter")));
         assert_eq!(exporter(Some(empty), Some(a)), None);
+    }
+
+    #[test]
+    fn an_exporter_s_address_is_read_before_the_program_begins() {
+        let refused = |option: Option<&str>, variable: &str| {
+            exporter(option.map(OsStr::new), Some(OsStr::new(variable))).unwrap_err()
+        };
+        let failure = |why: &str| Failure::with_status(125, format!("run: {why}"));
+        let no_address = "is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH";
+        for wrong in ["foo", ":9464", "127.0.0.1", "localhost:9464"] {
+            let why = format!("--exporter: \"{wrong}\" {no_address}");
+            assert_eq!(refused(Some(wrong), ""), failure(&why));
+        }
+        let why = format!("LUMALLOC_EXPORTER: \"foo\" {no_address}");
+        assert_eq!(refused(None, "foo"), failure(&why));
+        let why = "--exporter: \"dump:/x\" is none of metrics:ADDRESS:PORT, token:FILE, \
+                   dumps:DIRECTORY and program:NAME";
+        assert_eq!(refused(Some("127.0.0.1:9464,dump:/x"), ""), failure(why));
     }
 
     #[test]

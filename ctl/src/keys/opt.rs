@@ -16,7 +16,7 @@ pub const ALLOCATEDP_LIVE: Key<Read<bool>> = Key::new("opt.allocatedp_live");
 /// `opt.background_thread`: start a background thread when there is something to purge.
 pub const BACKGROUND_THREAD: Key<Read<bool>> = Key::new("opt.background_thread");
 
-/// `opt.background_thread_auto`: run a background thread for a time when much memory is unused.
+/// `opt.background_thread_auto`: run a temporary background thread when much memory is unused.
 pub const BACKGROUND_THREAD_AUTO: Key<Read<bool>> = Key::new("opt.background_thread_auto");
 
 /// `opt.cache_oblivious`: large blocks begin at a random line: they do not.

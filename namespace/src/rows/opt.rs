@@ -44,7 +44,7 @@ pub static ROWS: &[Spec] = &[
         background_thread_auto,
         Bool,
         None,
-        "run a background thread for a time when much memory is unused"
+        "run a temporary background thread when much memory is unused"
     ),
     opt!(max_background_threads, Size, Count, "most background threads"),
     ro!(

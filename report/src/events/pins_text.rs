@@ -45,7 +45,7 @@ fn head(found: &Pins, options: &Options) -> String {
     let bytes_of_pages = options.page.bytes_of(total.pages);
     let empty = match bytes_of_pages.saturating_sub(total.filled) {
         0 => String::new(),
-        empty => format!("; {} of them is empty", share(empty, bytes_of_pages)),
+        empty => format!("; {} of their bytes are empty", share(empty, bytes_of_pages)),
     };
     let pinned = rows.iter().map(|(_, row)| row.pages).sum();
     let blocks = |it: &Holding| format!("{} in {}", bytes(it.bytes), count(it.blocks, "block"));
@@ -147,7 +147,7 @@ mod tests {
         let expected = "\
 /bin/x: process 22, lumalloc 0.1.0
   live    768 B in 13 blocks
-  pages   16.0 KiB in 4 pages of 4.00 KiB; 95.3% of them is empty
+  pages   16.0 KiB in 4 pages of 4.00 KiB; 95.3% of their bytes are empty
   pinned  12.0 KiB in 3 pages that belong to one row alone
 
 Sites by pinned bytes

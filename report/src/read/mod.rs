@@ -16,11 +16,12 @@ use crate::symbols::printable;
 pub(crate) use pprof::{decode, places};
 
 /// What files of other kinds begin with.
-const FOREIGN: [(&[u8], &str); 7] = [
+const FOREIGN: [(&[u8], &str); 8] = [
     (b"\x28\xb5\x2f\xfd", "it is compressed by zstd; unpack it first"),
     (b"\xfd7zXZ", "it is compressed by xz; unpack it first"),
     (b"BZh", "it is compressed by bzip2; unpack it first"),
     (b"\x7fELF", "it is a program or a library, not a profile"),
+    (b"LUMAEVT", "it is a recording of the heap monitor, which `lumalloc events` shows"),
     (b"heap profile:", "it is a profile of gperftools; heap_v2 and pprof can be read"),
     (b"{", "it is JSON; heap_v2 and pprof can be read"),
     (b"alloc=", "it is a data file of the original mprof; heap_v2 and pprof can be read"),
@@ -45,7 +46,10 @@ pub fn read_file(path: &Path) -> Result<Profile> {
 pub(crate) fn read_parts(path: &Path) -> Result<(Profile, Option<Profile>)> {
     let bytes = contents(path)?;
     let parts = match kind(&bytes) {
-        Ok(Kind::Gzip) => pprof::unpack(&bytes).and_then(|bytes| pprof::read_parts(&bytes)),
+        Ok(Kind::Gzip) => pprof::unpack(&bytes).and_then(|bytes| match is_heap_v2(&bytes) {
+            true => heap_v2::read(&bytes).map(|profile| (profile, None)),
+            false => pprof::read_parts(&bytes),
+        }),
         Ok(Kind::Pprof) => pprof::read_parts(&bytes),
         _ => read(&bytes).map(|profile| (profile, None)),
     };
@@ -74,7 +78,10 @@ pub fn is_profile(path: &Path) -> bool {
 /// The message says what is wrong.
 pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
     match kind(bytes)? {
-        Kind::Gzip => pprof::read_gzip(bytes),
+        Kind::Gzip => {
+            let bytes = pprof::unpack(bytes)?;
+            if is_heap_v2(&bytes) { heap_v2::read(&bytes) } else { pprof::read(&bytes) }
+        }
         Kind::Pprof => pprof::read(bytes),
         Kind::HeapV2 => heap_v2::read(bytes),
     }
@@ -87,6 +94,11 @@ enum Kind {
     /// pprof, not compressed.
     Pprof,
     HeapV2,
+}
+
+/// Whether this is a heap_v2 that somebody has compressed.
+fn is_heap_v2(unpacked: &[u8]) -> bool {
+    unpacked.starts_with(b"heap_v2/")
 }
 
 /// The kind of a file, by its first bytes.
@@ -139,6 +151,10 @@ mod tests {
         assert_eq!(error(b"\x28\xb5\x2f\xfd__"), "it is compressed by zstd; unpack it first");
         assert_eq!(error(b"\xfd7zXZ\0"), "it is compressed by xz; unpack it first");
         assert_eq!(error(b"BZh9"), "it is compressed by bzip2; unpack it first");
+        assert_eq!(
+            error(b"LUMAEVT\x01"),
+            "it is a recording of the heap monitor, which `lumalloc events` shows"
+        );
         assert_eq!(error(b"{}"), "it is JSON; heap_v2 and pprof can be read");
         assert_eq!(
             error(b"heap profile: 1: 2"),
@@ -170,6 +186,9 @@ mod tests {
         let file = File::default().stack(&[0x11], &[1, 10, 1, 10], &[("bytes", 10)]).encode();
         assert_eq!(read(&file), read(&gzip(&file)));
         assert_eq!(read(&file).expect("a profile").samples[0].size, Some(10));
+        let heap = b"heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x5\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+        assert_eq!(read(heap).expect("a profile").samples.len(), 1);
+        assert_eq!(read(heap), read(&gzip(heap)));
     }
 
     proptest! {

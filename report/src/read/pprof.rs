@@ -19,11 +19,6 @@ const TYPES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inus
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Reads a file that begins with gzip's mark.
-pub(super) fn read_gzip(bytes: &[u8]) -> Result<Profile> {
-    read(&unpack(bytes)?)
-}
-
 /// Returns the contents of a file that begins with gzip's mark.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
     unpack_at_most(UNPACKED_MAX, bytes)
@@ -264,6 +259,7 @@ fn locations(file: &proto::Profile, tables: &Tables<'_>) -> Result<Vec<Location>
 
 #[cfg(test)]
 mod tests {
+    use super::super::read as read_gzip;
     use super::super::testing::{File, gzip};
     use super::*;
 

@@ -172,8 +172,12 @@ fn open_file(name: &[u8]) -> Option<c_int> {
         Err(code) => {
             let mut line = Line::new();
             line.text(b"<lumalloc>: VMALLOC_OPTIONS: \"").end_of(name);
-            line.text(b"\" cannot be written (error ");
-            line.decimal(usize::try_from(code).unwrap_or(0)).text(b")\n");
+            line.text(b"\" cannot be written: ");
+            match lumalloc_profile::reason::of(code) {
+                Some(reason) => line.text(reason.as_bytes()),
+                None => line.text(b"error ").decimal(usize::try_from(code).unwrap_or(0)),
+            };
+            line.text(b"\n");
             message::write(line.get());
             None
         }

@@ -1,10 +1,11 @@
 //! The value of `LUMALLOC_EXPORTER`: `ADDRESS:PORT` or `unix:PATH`, then options after commas.
+//! `liblumalloc_exporter.so` does what it says, and `lumalloc run` looks at it before.
 //!
 //! | option | meaning |
 //! |---|---|
 //! | `metrics:ADDRESS:PORT` | the numbers alone are served there too |
 //! | `token:FILE` | clients over TCP must send the word in this file |
-//! | `dumps:DIRECTORY` | where `POST /dump` writes |
+//! | `dumps:DIRECTORY` | where `POST /dump` and `POST /monitor/start` write |
 //! | `program:NAME` | only a program of this name serves |
 //!
 //! In paths, `%p` stands for the number of the process.
@@ -14,11 +15,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// The name of the variable.
-pub(crate) const VARIABLE: &str = "LUMALLOC_EXPORTER";
+pub const VARIABLE: &str = "LUMALLOC_EXPORTER";
 
 /// The address to listen on.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// A TCP address.
     Tcp(SocketAddr),
     /// A unix socket.
@@ -27,31 +28,38 @@ pub(crate) enum Place {
 
 /// The value of the variable.
 #[derive(Debug)]
-pub(crate) struct Wish {
-    pub(crate) place: Place,
-    pub(crate) metrics: Option<SocketAddr>,
-    pub(crate) token: Option<PathBuf>,
-    pub(crate) dumps: Option<PathBuf>,
-    pub(crate) program: Option<OsString>,
+pub struct Wish {
+    /// Where everything is served.
+    pub place: Place,
+    /// Where the numbers alone are served too.
+    pub metrics: Option<SocketAddr>,
+    /// The file with the token.
+    pub token: Option<PathBuf>,
+    /// The directory that files are written to.
+    pub dumps: Option<PathBuf>,
+    /// The name of the program that serves.
+    pub program: Option<OsString>,
 }
 
 impl Wish {
-    /// Reads the value of the variable. `Err` says what is wrong.
-    pub(crate) fn read(text: &OsStr) -> Result<Wish, String> {
+    /// Reads the value of the variable.
+    ///
+    /// # Errors
+    /// A line that says what is wrong, after `origin`: the name of the variable, or of the option
+    /// that sets it.
+    pub fn read(text: &OsStr, origin: &str) -> Result<Wish, String> {
         let mut items = text.as_bytes().split(|&byte| byte == b',');
         let place = items.next().unwrap_or_default();
         let place = address(place).ok_or_else(|| {
             let place = OsStr::from_bytes(place).display();
-            format!(
-                "{VARIABLE}: {place:?} is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH"
-            )
+            format!("{origin}: {place:?} is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH")
         })?;
         let mut wish = Wish { place, metrics: None, token: None, dumps: None, program: None };
         for item in items {
             wish.option(item).ok_or_else(|| {
                 let item = OsStr::from_bytes(item).display();
                 format!(
-                    "{VARIABLE}: {item:?} is none of metrics:ADDRESS:PORT, token:FILE, \
+                    "{origin}: {item:?} is none of metrics:ADDRESS:PORT, token:FILE, \
                      dumps:DIRECTORY and program:NAME"
                 )
             })?;
@@ -71,13 +79,6 @@ impl Wish {
             _ => return None,
         }
         Some(())
-    }
-
-    /// Whether the running program is meant.
-    pub(crate) fn is_for_us(&self) -> bool {
-        let Some(wanted) = &self.program else { return true };
-        let command = std::env::args_os().next().map(PathBuf::from);
-        command.as_deref().and_then(|command| command.file_name()) == Some(wanted)
     }
 }
 

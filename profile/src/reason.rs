@@ -1,0 +1,69 @@
+//! What the system's errors are called in messages.
+//!
+//! `strerror` is not asked: it may allocate, and take locks of the C library.
+
+use crate::sink::Text;
+use core::ffi::c_int;
+
+/// Returns what the error of a file is called. `None`: it is none of the usual ones.
+#[must_use]
+pub fn of(error: c_int) -> Option<&'static str> {
+    Some(match error {
+        libc::EACCES => "permission denied",
+        libc::EBADF => "bad file descriptor",
+        libc::EDQUOT => "disk quota exceeded",
+        libc::EEXIST => "file exists",
+        libc::EFBIG => "file too large",
+        libc::EIO => "input/output error",
+        libc::EISDIR => "is a directory",
+        libc::ELOOP => "too many levels of symbolic links",
+        libc::EMFILE => "too many open files",
+        libc::ENAMETOOLONG => "file name too long",
+        libc::ENFILE => "too many open files in system",
+        libc::ENOENT => "no such file or directory",
+        libc::ENOMEM => "cannot allocate memory",
+        libc::ENOSPC => "no space left on device",
+        libc::ENOTDIR => "not a directory",
+        libc::EPERM => "operation not permitted",
+        libc::EPIPE => "broken pipe",
+        libc::EROFS => "read-only file system",
+        _ => return None,
+    })
+}
+
+/// Appends what an error is called, or its number.
+pub(crate) fn put(text: &mut Text<'_>, error: c_int) {
+    match of(error) {
+        Some(reason) => text.bytes(reason.as_bytes()),
+        None => text.bytes(b"error ").decimal(u64::from(error.unsigned_abs())),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    #[test]
+    fn reasons_are_those_of_the_system() {
+        let known = (1..200).filter_map(|error| Some((error, of(error)?)));
+        for (error, reason) in known {
+            let system = std::io::Error::from_raw_os_error(error).to_string().to_lowercase();
+            assert_eq!(system, std::format!("{reason} (os error {error})"));
+        }
+    }
+
+    #[test]
+    fn another_error_is_its_number() {
+        let written = |error| {
+            let mut written = Vec::new();
+            let mut text = Text::new(&mut written);
+            put(&mut text, error);
+            assert!(text.end());
+            written
+        };
+        assert_eq!(written(libc::ENOENT), b"no such file or directory");
+        assert_eq!(written(libc::EHOSTDOWN), b"error 112");
+    }
+}
