@@ -4,6 +4,8 @@
 mod common;
 #[path = "monitor/log.rs"]
 mod log;
+#[path = "monitor/unprofiled.rs"]
+mod unprofiled;
 
 use common::child::{play_well, scenario};
 use common::random::Random;
@@ -89,6 +91,13 @@ fn blocks_that_end_with_their_arena_are_freed() {
 }
 
 #[test]
+fn blocks_of_arenas_that_are_not_profiled_are_left_out() {
+    for conf in ["", "hardened:true", "tcache:false", "prof:true,lg_prof_sample:0"] {
+        play_well("left_out", conf);
+    }
+}
+
+#[test]
 fn the_child_of_a_fork_records_nothing_until_it_begins_to() {
     play_well("fork", "");
     play_well("fork", "hardened:true");
@@ -110,6 +119,7 @@ fn child() {
         "switches" => switches(),
         "refuses" => refuses(),
         "arenas" => of_arenas(),
+        "left_out" => unprofiled::left_out(),
         "fork" => fork(),
         "told" => told(),
         other => panic!("{other}"),

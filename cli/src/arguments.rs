@@ -12,6 +12,7 @@ use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, value_parser};
 
 /// lumalloc, an allocator that you can see into
@@ -253,6 +254,21 @@ pub(crate) struct LoadArguments {
     pub(crate) seed: u64,
 }
 
+/// Names an argument that is not known as it was written: clap names `-b` of `-bogus`.
+pub(crate) fn as_written(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let is_it = |word: &&str| {
+        word.starts_with(named.as_str()) && !word.starts_with("--") && named.starts_with('-')
+    };
+    let word = words.iter().filter_map(|word| word.to_str()).find(is_it).map(str::to_owned);
+    if let (clap::error::ErrorKind::UnknownArgument, Some(word)) = (error.kind(), word) {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(word));
+    }
+    error
+}
+
 /// Writes what stands in place of arguments: the help, the version, or what is wrong with them.
 /// Returns the exit status.
 pub(crate) fn show(answer: &clap::Error) -> ExitCode {
@@ -280,9 +296,10 @@ fn conf(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Arguments, Command, RunArguments, conf};
+    use super::{Address, Arguments, Command, RunArguments, as_written, conf};
     use clap::error::ErrorKind;
     use clap::{CommandFactory, Parser};
+    use std::ffi::OsString;
 
     fn parse(words: &[&str]) -> Result<Arguments, clap::Error> {
         Arguments::try_parse_from(std::iter::once("lumalloc").chain(words.iter().copied()))
@@ -313,6 +330,24 @@ mod tests {
         for words in [["--seconds", "0"], ["--rounds", "0"], ["--memory", "1"], ["--port", "65536"]]
         {
             assert_eq!(parse(&words).unwrap_err().kind(), ErrorKind::ValueValidation, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_not_known_are_named_as_written() {
+        let first = |words: &[&str]| {
+            let all: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let error = as_written(parse(words).unwrap_err(), &all).to_string();
+            error.lines().next().unwrap_or_default().to_owned()
+        };
+        for (words, named) in [
+            (&["mprof", "-bogus"][..], "-bogus"),
+            (&["heap", "x", "-b"], "-b"),
+            (&["heap", "x", "-y", "--", "-yes"], "-y"),
+            (&["heap", "--bogus"], "--bogus"),
+            (&["mprof", "a", "b", "c"], "c"),
+        ] {
+            assert_eq!(first(words), format!("error: unexpected argument '{named}' found"));
         }
     }
 

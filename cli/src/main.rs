@@ -40,9 +40,10 @@ use profile::arguments::with_two_dashes;
 static ALLOCATOR: switch::Switch = switch::Switch;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse_from(with_two_dashes(std::env::args_os())) {
+    let words = with_two_dashes(std::env::args_os());
+    let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(answer) => return arguments::show(&answer),
+        Err(answer) => return arguments::show(&arguments::as_written(answer, &words)),
     };
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),

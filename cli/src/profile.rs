@@ -59,9 +59,13 @@ pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
     let title = arguments.file.display().to_string();
     let text = if let Some(path) = &arguments.diff {
         let (new, old) = (open(&arguments.file)?, open(path)?);
+        command.check_value(arguments.value, &arguments.file, &new)?;
+        command.check_value(arguments.value, path, &old)?;
         difference(arguments, &new, &old, [&title, &path.display().to_string()])
     } else {
-        match command.open_parts(&arguments.file, arguments)? {
+        let parts = command.open_parts(&arguments.file, arguments)?;
+        command.check_value(arguments.value, &arguments.file, &parts.0)?;
+        match parts {
             (whole, None) => single(arguments, &whole, &title),
             (more, Some(less)) => {
                 let titles = [&format!("{title}: what was added"), "what was taken away"];
@@ -77,6 +81,7 @@ pub(crate) fn flame_graph(arguments: &FlameGraphArguments) -> Outcome {
     let command = Command { name: "flamegraph", output: arguments.output.as_deref() };
     command.check_output([&arguments.file].into_iter(), arguments.program.as_ref())?;
     let report = command.open(&arguments.file, arguments.program.as_deref(), &arguments.names)?;
+    command.check_value(arguments.value, &arguments.file, &report)?;
     let title = arguments.file.display().to_string();
     command.write(&lumalloc_report::flame_graph(&report, &title, value(arguments.value)))
 }
@@ -155,6 +160,23 @@ impl Command<'_> {
         let profiles = profiles.map(|path| (path, "the profile"));
         let inputs = profiles.chain(program.map(|path| (path, "the program")));
         output::check(self.output, inputs).map_err(|what| self.failure(what))
+    }
+
+    /// Refuses a value that the file does not have.
+    fn check_value(&self, value: ValueArgument, path: &Path, report: &Report) -> Outcome {
+        let name = match value {
+            ValueArgument::LiveBytes | ValueArgument::LiveBlocks => return Ok(()),
+            ValueArgument::AllocatedBytes => "allocated-bytes",
+            ValueArgument::Allocations => "allocations",
+        };
+        if report.profile().has_allocs {
+            return Ok(());
+        }
+        let path = path.display();
+        Err(self.failure(format_args!(
+            "{path} has live blocks only; --value {name} needs a file that counts allocations \
+             since the start (prof_accum:true)"
+        )))
     }
 
     /// Reads a profile. What the user should know goes to standard error.

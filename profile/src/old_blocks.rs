@@ -1,8 +1,10 @@
-//! The blocks that are live when the heap monitor starts.
+//! The blocks that are live when the heap monitor starts, without those that it does not record:
+//! the blocks of arenas that heap profiles leave out.
 
 use crate::event_file::Chunk;
 use crate::process::{self, process_id};
 use lumalloc::control::monitor::{NO_POINTER, first_word};
+use lumalloc::control::profile::is_arena_profiled;
 use lumalloc::observe::{self, Block};
 
 /// Blocks that are looked at together.
@@ -29,7 +31,8 @@ pub(crate) fn for_each_chunk(mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> boo
         }
         batch.count = 0;
     };
-    for block in observe::blocks(None) {
+    let is_recorded = |block: &Block| block.arena.and_then(is_arena_profiled).unwrap_or(true);
+    for block in observe::blocks(None).filter(is_recorded) {
         if let Some(place) = batch.blocks.get_mut(batch.count) {
             *place = block;
             batch.count += 1;

@@ -34,16 +34,6 @@ impl Kind {
             Kind::Allocated => counts.alloc_bytes,
         }
     }
-
-    /// Adds blocks and bytes, which may be negative.
-    pub(crate) fn add(self, counts: &mut Counts, blocks: i64, bytes: i64) {
-        let (of_blocks, of_bytes) = match self {
-            Kind::Live => (&mut counts.live, &mut counts.live_bytes),
-            Kind::Allocated => (&mut counts.allocs, &mut counts.alloc_bytes),
-        };
-        *of_blocks = of_blocks.saturating_add(blocks);
-        *of_bytes = of_bytes.saturating_add(bytes);
-    }
 }
 
 /// What is known about the samples of one size.
@@ -57,6 +47,11 @@ pub(crate) struct Estimate {
     pub(crate) variance: f64,
 }
 
+/// Returns the chance that a block of this size is sampled.
+pub(crate) fn chance(size: f64, period: u64) -> f64 {
+    -f64::exp_m1(-size / period as f64)
+}
+
 /// Returns what is known about estimates that were made from samples of this period.
 pub(crate) fn of(counts: Counts, kind: Kind, period: u64) -> Estimate {
     let (count, bytes) = (kind.blocks(&counts) as f64, kind.bytes(&counts) as f64);
@@ -64,7 +59,7 @@ pub(crate) fn of(counts: Counts, kind: Kind, period: u64) -> Estimate {
         return Estimate { samples: count, ..Estimate::default() };
     }
     let size = bytes / count;
-    let chance = -f64::exp_m1(-size / period as f64);
+    let chance = chance(size, period);
     if period <= 1 || chance <= 0.0 {
         return Estimate { samples: count, size, variance: 0.0 };
     }

@@ -175,6 +175,17 @@ static void refused(const char *file, int begins, int ends) {
   CHECK(lumalloc_monitor_stop() == ends && !active());
 }
 
+/* Records until the end of the standard input. */
+static void served(const char *file) {
+  char byte = 'y';
+  CHECK(lumalloc_monitor_start(file) == 0);
+  struct node *node = make_node(1, NULL);
+  CHECK(write(1, &byte, 1) == 1);
+  CHECK(read(0, &byte, 1) == 0);
+  drop_node(node);
+  CHECK(lumalloc_monitor_stop() == 0);
+}
+
 int main(int count, char **words) {
   const char *what = count > 1 ? words[1] : "", *file = count > 2 ? words[2] : NULL;
   if (strcmp(what, "record") == 0)
@@ -185,6 +196,8 @@ int main(int count, char **words) {
     forks(file);
   else if (strcmp(what, "full") == 0)
     full(file);
+  else if (strcmp(what, "served") == 0)
+    served(file);
   else if (strcmp(what, "pins") == 0)
     pins(file);
   else if (strcmp(what, "barred") == 0)

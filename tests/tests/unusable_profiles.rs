@@ -155,7 +155,7 @@ fn what_exists_is_replaced_whole_or_kept() {
 fn wrong_arguments_have_status_2() {
     let directory = scratch("unusable-arguments");
     for (args, message) in [
-        (&["mprof", "-wrong"][..], "error: unexpected argument '-w' found"),
+        (&["mprof", "-wrong"][..], "error: unexpected argument '-wrong' found"),
         (&["mprof", "a", "b", "c"], "error: unexpected argument 'c' found"),
         (&["heap"], "error: the following required arguments were not provided:"),
         (&["heap", "a", "--by", "colour"], "error: invalid value 'colour' for '--by <VIEW>'"),

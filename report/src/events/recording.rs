@@ -9,6 +9,7 @@ use super::old::{self, OldBlock};
 use super::source::Source;
 use super::stacks::Stacks;
 use crate::error::{Error, Result, reason};
+use crate::symbols::printable;
 
 /// A recording of the heap monitor.
 ///
@@ -55,10 +56,15 @@ impl Recording {
     /// What the user should know about the file.
     pub fn notes(&self) -> Vec<String> {
         let path = self.path.display();
-        let cut = format!(
-            "{path}: it has no end: the process was killed, became another program by exec, or is \
-             still recorded; what is there is shown"
-        );
+        let why = match self.messages().last() {
+            Some(message) => {
+                let text = printable(message.text.trim_end().replace('\n', " "));
+                format!("the allocator ended the process, with the message \"{text}\"")
+            }
+            None => "the process was killed, became another program by exec, or is still recorded"
+                .to_owned(),
+        };
+        let cut = format!("{path}: it has no end: {why}; what is there is shown");
         let dropped = match self.dropped() {
             1 => format!("{path}: 1 event could not be written; its block is shown wrongly"),
             count => format!(
@@ -139,6 +145,11 @@ mod tests {
         let many = "x.events: 7 events could not be written; their blocks are shown wrongly";
         assert_eq!(Recording::of(&File::default().dropped(1, 1)).notes(), [cut, one]);
         assert_eq!(Recording::of(&File::default().end(1, 7)).notes(), [many]);
+        let ended =
+            File::default().message(3, "<lumalloc>: double free of 0x10\x1b\n").dropped(1, 1);
+        let why = "x.events: it has no end: the allocator ended the process, with the message \
+                   \"<lumalloc>: double free of 0x10\u{fffd}\"; what is there is shown";
+        assert_eq!(Recording::of(&ended).notes(), [why, one]);
     }
 
     #[test]

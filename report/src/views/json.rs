@@ -19,7 +19,10 @@ pub fn json(report: &Report, title: &str) -> String {
 }
 
 /// Returns two profiles, `new` and `old`, and the stacks whose live bytes or allocations changed.
+/// Changes of allocations are null unless both files count them.
 pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String {
+    let has_allocs = [new, old].iter().all(|report| report.profile().has_allocs);
+    let is_known = |value: &Value| has_allocs || value.is_live();
     let mut joined: BTreeMap<Vec<String>, Tally> = BTreeMap::new();
     for (stack, tally) in by_names(new) {
         joined.entry(stack).or_default().add(&tally);
@@ -29,9 +32,16 @@ pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String 
     }
     let changes: Vec<Json> = joined
         .into_iter()
-        .filter(|(_, tally)| tally.counts != Default::default())
+        .filter(|(_, tally)| {
+            let known = VALUES.iter().map(|(_, value)| value).filter(|value| is_known(value));
+            known.into_iter().any(|value| tally.value(*value) != 0)
+        })
         .map(|(stack, tally)| {
             let mut change = numbers(&tally);
+            for (name, _) in VALUES.iter().filter(|(_, value)| !is_known(value)) {
+                change.insert((*name).to_owned(), Json::Null);
+                change.insert(format!("{name}_error"), Json::Null);
+            }
             change.insert("functions".to_owned(), json!(stack));
             Json::Object(change)
         })
@@ -110,15 +120,17 @@ fn sample(report: &Report, types: &Types, sample: &Sample) -> Json {
     Json::Object(out)
 }
 
+/// The numbers by their names.
+const VALUES: [(&str, Value); 4] = [
+    ("live_bytes", Value::LiveBytes),
+    ("live_blocks", Value::LiveBlocks),
+    ("allocated_bytes", Value::AllocatedBytes),
+    ("allocations", Value::Allocations),
+];
+
 fn numbers(tally: &Tally) -> Map<String, Json> {
-    let values = [
-        ("live_bytes", Value::LiveBytes),
-        ("live_blocks", Value::LiveBlocks),
-        ("allocated_bytes", Value::AllocatedBytes),
-        ("allocations", Value::Allocations),
-    ];
     let mut out = Map::new();
-    for (name, value) in values {
+    for (name, value) in VALUES {
         out.insert(name.to_owned(), json!(tally.value(value)));
         out.insert(format!("{name}_error"), json!(tally.error(value)));
     }
@@ -182,5 +194,33 @@ mod tests {
             (&json!(100), &json!(1))
         );
         assert_eq!((&json["new"]["file"], &json["old"]["file"]), (&json!("n"), &json!("o")));
+    }
+
+    #[test]
+    fn changes_of_allocations_are_null_unless_both_files_count_them() {
+        let file = |g: i64| File::default().path("main > f", 100, 9, 2).path("main > g", 8, g, 1);
+        let without = |file: File| {
+            let mut profile = report(file).profile().clone();
+            profile.has_allocs = false;
+            Report::new(profile, &Search::default())
+        };
+        let of = |new: &Report, old: &Report| {
+            let json = parsed(&json_difference(new, old, ["n", "o"]));
+            json["changes"].as_array().expect("changes").clone()
+        };
+        let (with, more) = (report(file(9)), file(5).path("main > f", 100, 4, 1));
+        let changes = of(&report(file(9).path("main > f", 100, 4, 1)), &report(file(5)));
+        let numbers = |at: usize| (&changes[at]["allocations"], &changes[at]["live_blocks"]);
+        assert_eq!(numbers(0), (&json!(4), &json!(1)));
+        assert_eq!(numbers(1), (&json!(4), &json!(0)));
+        let more = without(more);
+        for (new, old, blocks) in [(&more, &with, 1), (&with, &more, -1)] {
+            let changes = of(new, old);
+            assert_eq!(changes.len(), 1, "{changes:?}");
+            assert_eq!(changes[0]["live_blocks"], json!(blocks));
+            for name in ["allocations", "allocated_bytes", "allocations_error"] {
+                assert_eq!(changes[0][name], Json::Null, "{name}");
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::profile::Profile;
 use crate::report::Report;
 use crate::views::format::{Bytes, count_change, percent};
 use crate::views::rows::{By, Lines, Row, rows, sort};
@@ -41,7 +42,7 @@ pub fn overview(report: &Report, title: &str, options: &Options) -> String {
     for by in &options.by {
         let mut rows = rows(report, *by, Lines::Shown);
         sort(&mut rows, options.value);
-        let columns = Columns::new(report, *by, options);
+        let columns = Columns::new(&[report], *by, options);
         text += &columns.view(rows, Tally::whole(report.profile()), None);
     }
     text
@@ -74,7 +75,7 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
         sort(&mut rows, options.value);
         let mut total_change = Tally::whole(new.profile());
         total_change.subtract(&Tally::whole(old.profile()));
-        let columns = Columns::new(new, *by, options);
+        let columns = Columns::new(&[new, old], *by, options);
         text += &columns.view(rows, total_change, Some(&before));
     }
     text
@@ -98,13 +99,14 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn new(report: &Report, by: By, options: &'a Options) -> Columns<'a> {
-        let profile = report.profile();
-        let has_allocs = profile.has_allocs && !by.is_of_live_blocks();
+    fn new(reports: &[&Report], by: By, options: &'a Options) -> Columns<'a> {
+        let all_have = |is: fn(&Profile) -> bool| reports.iter().all(|it| is(it.profile()));
+        let has_allocs = all_have(|it| it.has_allocs) && !by.is_of_live_blocks();
         let all = [Value::LiveBytes, Value::LiveBlocks, Value::AllocatedBytes, Value::Allocations];
         let others = all[..if has_allocs { 4 } else { 2 }].iter().copied();
         let others = others.filter(|value| *value != options.value).collect();
-        Columns { by, options, is_sampled: profile.is_sampled(), others }
+        let is_sampled = !all_have(|it| !it.is_sampled());
+        Columns { by, options, is_sampled, others }
     }
 
     /// The title and the table.
@@ -297,6 +299,41 @@ mod tests {
         assert_golden("heap-diff.txt", &text);
         let text = difference(&new, &new, ["new", "new"], &Options::default());
         assert_eq!(text.matches(": no change\n").count(), 7, "{text}");
+    }
+
+    /// A file of heap_v2, which counts allocations or does not.
+    fn heap_v2(period: u64, live: u64, allocations: u64) -> Report {
+        let of = |blocks: u64| format!("{blocks}: {}", blocks * 100);
+        let line = format!("t*: {} [{}]", of(live), of(allocations));
+        let text = format!("heap_v2/{period}\n@ 0x99\n {line}\nMAPPED_LIBRARIES:\n");
+        Report::new(crate::read::read(text.as_bytes()).expect("a profile"), &Search::default())
+    }
+
+    #[test]
+    fn changes_of_allocations_are_shown_if_both_files_count_them() {
+        let (with, without) = (heap_v2(1, 5, 90), heap_v2(1, 3, 0));
+        let table = |new: &Report, old: &Report, by: By| {
+            let options = Options { by: vec![by], ..Options::default() };
+            let text = difference(new, old, ["new", "old"], &options);
+            let (_, table) = text.split_once("\nS").expect("a table");
+            table.lines().nth(1).expect("the heading").to_owned()
+        };
+        for by in [By::Stack, By::Size] {
+            assert!(table(&with, &with_more(), by).ends_with("allocations"));
+            for (new, old) in [(&with, &without), (&without, &with), (&without, &heap_v2(1, 9, 0))]
+            {
+                let heading = table(new, old, by);
+                assert!(heading.ends_with("live blocks"), "{heading}");
+            }
+        }
+        // One of them has errors.
+        for (new, old) in [(&with, &heap_v2(1000, 3, 4)), (&heap_v2(1000, 3, 4), &with)] {
+            assert!(table(new, old, By::Stack).ends_with("samples"));
+        }
+    }
+
+    fn with_more() -> Report {
+        heap_v2(1, 6, 95)
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! Allocations and frees, as the heap monitor records them and functions of the program are told
 //! of them. The façades of all threads lead here meanwhile.
+//!
+//! Blocks of arenas that heap profiles leave out are not recorded either. It is the block's arena
+//! that decides, not the thread's, so that the free of a block is recorded if its allocation was.
+//! Functions are told of all blocks.
 
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map::{self, Entry};
 use crate::front::cache::current;
 use crate::front::modes::watch;
 use crate::ground::os;
+use crate::middle::arenas::arena_list;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::event::{self, What};
 use crate::profile::{hooks, recorder};
@@ -29,7 +34,7 @@ pub(crate) fn allocated(block: *mut u8, size: usize) {
 fn note_allocated(block: *mut u8, size: usize) {
     if !block.is_null() {
         let address = block.expose_provenance();
-        note(address, What::Allocated { size }, None);
+        note(address, What::Allocated { size });
         hooks::tell_allocated(address, size);
     }
 }
@@ -46,7 +51,7 @@ pub(crate) fn freed(block: *mut u8) {
 #[inline(never)]
 fn note_freed(block: *mut u8) {
     let address = block.expose_provenance();
-    note(address, What::Freed { first: first_word(address) }, None);
+    note(address, What::Freed { first: first_word(address) });
     hooks::tell_freed(address);
 }
 
@@ -86,6 +91,7 @@ pub(crate) struct Moving {
     address: usize,
     first: usize,
     time: u64,
+    is_left_out: bool,
 }
 
 impl Moving {
@@ -95,19 +101,37 @@ impl Moving {
             return None;
         }
         let address = block.expose_provenance();
-        Some(Moving { address, first: first_word(address), time: os::nanoseconds() })
+        let (first, is_left_out) = (first_word(address), is_left_out(address));
+        Some(Moving { address, first, time: os::nanoseconds(), is_left_out })
     }
 
     /// Records that the block was moved, to serve a request of `size` bytes. Its old place was free
     /// before this call, so another thread may have got it.
     pub(crate) fn end(self, new: *mut u8, size: usize) {
-        note(self.address, What::Freed { first: self.first }, Some(self.time));
+        // The page map no longer knows the block.
+        if !self.is_left_out {
+            put(self.address, What::Freed { first: self.first }, Some(self.time));
+        }
         hooks::tell_freed(self.address);
         note_allocated(new, size);
     }
 }
 
-fn note(address: usize, what: What, time: Option<u64>) {
+/// Returns whether a block lies in an arena that heap profiles leave out.
+fn is_left_out(address: usize) -> bool {
+    let entry = page_map::lookup(address);
+    let of_run = || entry.extent().map(Extent::arena);
+    let arena = Slab::of(entry).map(Slab::arena).or_else(of_run).and_then(arena_list::by_id);
+    arena.is_some_and(|arena| !arena.is_profiled())
+}
+
+fn note(address: usize, what: What) {
+    if recorder::is_on() && !is_left_out(address) {
+        put(address, what, None);
+    }
+}
+
+fn put(address: usize, what: What, time: Option<u64>) {
     if !recorder::is_on() {
         return;
     }

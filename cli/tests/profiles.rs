@@ -1,0 +1,58 @@
+//! `lumalloc heap` and `lumalloc flamegraph` of files that do not count allocations.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Writes a file of heap_v2 with so many live blocks and allocations of 8 bytes.
+fn write(directory: &Path, name: &str, live: u64, allocations: u64) {
+    let numbers = format!("t*: {live}: {} [{allocations}: {}]", live * 8, allocations * 8);
+    let text = format!("heap_v2/1\n  {numbers}\n@ 0x1010\n  {numbers}\n\nMAPPED_LIBRARIES:\n");
+    fs::write(directory.join(name), text).expect("written");
+}
+
+/// Returns the exit status, the output and the messages.
+fn run(directory: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    let output = command.args(args).current_dir(directory).output().expect("lumalloc starts");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn values_that_a_file_does_not_have_are_refused() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles-values");
+    fs::create_dir_all(&directory).expect("a directory");
+    write(&directory, "with.heap", 5, 90);
+    write(&directory, "without.heap", 3, 0);
+    for args in [
+        &["heap", "without.heap", "--value", "allocations"][..],
+        &["heap", "without.heap", "--collapsed", "--value", "allocated-bytes"],
+        &["heap", "without.heap", "--dhat", "--value", "allocations"],
+        &["heap", "with.heap", "--diff", "without.heap", "--value", "allocated-bytes"],
+        &["heap", "without.heap", "--diff", "with.heap", "--collapsed", "--value", "allocations"],
+        &["flamegraph", "without.heap", "--value", "allocations"],
+    ] {
+        let (status, text, errors) = run(&directory, args);
+        assert_eq!((status, text.as_str()), (Some(1), ""), "{args:?}");
+        let expected = format!(
+            "lumalloc: {}: without.heap has live blocks only; --value {} needs a file that counts \
+             allocations since the start (prof_accum:true)\n",
+            args[0],
+            args[args.len() - 1],
+        );
+        assert!(errors.ends_with(&expected), "{args:?}: {errors}");
+    }
+    for args in [
+        &["heap", "without.heap", "--value", "live-blocks"][..],
+        &["heap", "with.heap", "--diff", "without.heap"],
+        &["heap", "with.heap", "--diff", "with.heap", "--value", "allocations"],
+        &["flamegraph", "with.heap", "--value", "allocations"],
+    ] {
+        assert_eq!(run(&directory, args).0, Some(0), "{args:?}");
+    }
+    let (_, text, _) = run(&directory, &["heap", "with.heap", "--diff", "without.heap"]);
+    let (_, tables) = text.split_once("\nStacks").expect("a table");
+    assert!(!tables.contains("alloc"), "{text}");
+    fs::remove_dir_all(&directory).expect("it is there");
+}
