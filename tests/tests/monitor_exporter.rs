@@ -15,7 +15,9 @@ fn the_exporter_is_not_recorded() {
     let arguments = ["served", file.to_str().expect("text")];
     let conf = "prof:true,lg_prof_sample:9";
     let mut process = start(&program, &arguments, &format!("127.0.0.1:{port}"), conf);
-    for path in ["/", "/metrics", "/stats", "/debug/pprof/heap", "/flamegraph", "/map"].repeat(5) {
+    for path in
+        ["/", "/metrics", "/stats", "/debug/pprof/heap?debug=1", "/flamegraph", "/map"].repeat(5)
+    {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the exporter listens");
         let answer = ask(stream, &format!("GET {path}"));
         assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");

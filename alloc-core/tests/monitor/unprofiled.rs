@@ -15,36 +15,22 @@ pub(crate) fn left_out() {
     // Past the caches, which hand out what was freed there, whatever arena it is from.
     let (own, other) = (Flags::NONE.uncached(), Flags::NONE.arena(arena).uncached());
     let sizes = [100, 5000, 100_000, 3 << 20];
-    let held = sizes.map(|size| Held(raw::allocate(size, other)));
+    let made = |size: usize, flags| Held(raw::allocate(size, flags));
+    let held = sizes.map(|size| made(size, other));
     assert_eq!(monitor::start(keep), Ok(()));
-    // SAFETY: live blocks, each freed or moved once.
-    let (kept, moved, grown, hidden) = unsafe {
-        held.into_iter().for_each(|Held(block)| raw::deallocate(block, own));
-        let kept = sizes.map(|size| Held(raw::allocate(size + 1, own)));
-        let hidden = sizes.map(|size| Held(raw::allocate(size, other)));
-        // Out of the arena, and into it.
-        let flags = own.arena(0);
-        let moved = sizes.map(|size| {
-            let block = raw::allocate(size, other);
-            Held(raw::reallocate(block, size + 2, flags))
-        });
-        let grown = sizes.map(|size| {
-            let block = raw::allocate(size + 3, flags);
-            Held(raw::reallocate(block, size, other))
-        });
-        // Within it, in place and by a move of the memory.
-        let longer = raw::allocate(20 << 20, other);
-        raw::deallocate(raw::reallocate(longer, 90 << 20, other), own);
-        (kept, moved, grown, hidden)
-    };
+    held.into_iter().for_each(|block| block.free(own));
+    let kept = sizes.map(|size| made(size + 1, own));
+    let hidden = sizes.map(|size| made(size, other));
+    // Out of the arena, and into it.
+    let flags = own.arena(0);
+    let moved = sizes.map(|size| made(size, other).resize(size + 2, flags));
+    let grown = sizes.map(|size| made(size + 3, flags).resize(size, other));
+    // Within it, in place or by a move of the memory.
+    made(20 << 20, other).resize(90 << 20, other).free(own);
     let hidden_now: Vec<usize> = hidden.iter().chain(&grown).map(Held::address).collect();
     let freed = std::thread::spawn(move || {
         control::thread::set_arena(arena).expect("the arena lives");
-        // SAFETY: live blocks, freed once.
-        unsafe {
-            kept.into_iter().for_each(|Held(block)| raw::deallocate(block, own));
-            hidden.into_iter().for_each(|Held(block)| raw::deallocate(block, own));
-        }
+        kept.into_iter().chain(hidden).for_each(|block| block.free(own));
         drop(black_box(vec![1u8; 700_001]));
     });
     freed.join().expect("a thread");
@@ -74,6 +60,16 @@ struct Held(*mut u8);
 unsafe impl Send for Held {}
 
 impl Held {
+    fn free(self, flags: Flags) {
+        // SAFETY: a live block, not used afterwards.
+        unsafe { raw::deallocate(self.0, flags) };
+    }
+
+    fn resize(self, size: usize, flags: Flags) -> Held {
+        // SAFETY: a live block, whose old address is not used afterwards.
+        Held(unsafe { raw::reallocate(self.0, size, flags) })
+    }
+
     fn address(&self) -> usize {
         self.0.expose_provenance()
     }
