@@ -40,7 +40,7 @@ async function examine() {
   }
   say($("findings-title"), findings.length ? `Findings (${findings.length})` : "Findings");
   if (findings.length) keyed($("found"), findings, finding => finding.rule, findingItem);
-  else showNothing("✓ Nothing stands out.", "well");
+  else showNothing("✓ No problem was found.", "well");
 }
 
 function showNothing(text, look) {

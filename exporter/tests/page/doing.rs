@@ -25,7 +25,7 @@ fn an_arena_is_purged_and_a_finding_goes_away() {
     browser.wait_for_like("#said", r"^Purged import: unused pages .* MiB → 0 B\.$");
     assert_eq!(dirty(&service), 0);
     browser.wait_for_node("#found .well");
-    assert_eq!(browser.text("#found .well"), "✓ Nothing stands out.");
+    assert_eq!(browser.text("#found .well"), "✓ No problem was found.");
     browser.click("#purge-all");
     browser.wait_for_like("#said", r"^Purged all arenas: ");
     is_at_ease(&mut browser, &service);
