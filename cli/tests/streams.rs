@@ -98,12 +98,12 @@ fn what_cannot_be_a_profile_is_not_read_to_its_end() {
         ("mprof /bin/true /dev/zero", format!("mprof: /dev/zero: {neither}")),
         ("mprof /dev/zero", "mprof: /dev/zero: it is no regular file".into()),
         ("events /dev/zero", "events: /dev/zero: it is no recording of the heap monitor".into()),
-        ("map /dev/zero", format!("/dev/zero {no_map}")),
-        ("map --at 10 /dev/zero", format!("/dev/zero {no_map}")),
-        ("map --diff /dev/zero 127.0.0.1:1", format!("/dev/zero {no_map}")),
+        ("map /dev/zero", format!("map: /dev/zero {no_map}")),
+        ("map --at 10 /dev/zero", format!("map: /dev/zero {no_map}")),
+        ("map --diff /dev/zero 127.0.0.1:1", format!("map: /dev/zero {no_map}")),
         (
             "map --token-file /dev/zero 127.0.0.1:1",
-            "cannot read /dev/zero: a token has at most 4096 bytes".into(),
+            "map: cannot read /dev/zero: a token has at most 4096 bytes".into(),
         ),
         ("replay /dev/zero", "replay: /dev/zero:1: not a line of a trace".into()),
         ("region stat /dev/zero", "region: /dev/zero: no region, or cut off".into()),
@@ -121,7 +121,7 @@ fn what_is_too_long_is_not_read() {
         long.set_len((1 << 30) + 1).expect("made longer");
         let message = match command {
             "heap" => format!("heap: {path}: it has more than 1 GiB"),
-            _ => format!("cannot read {path}: it has more than 1 GiB"),
+            _ => format!("map: cannot read {path}: it has more than 1 GiB"),
         };
         refused(&format!("\"$L\" {command} '{path}'"), &message);
         fs::remove_file(path).expect("removed");

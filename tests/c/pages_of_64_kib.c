@@ -1,7 +1,6 @@
 // Preloaded, this object makes the system's pages look to the allocator as they do on a kernel with pages of 64 KiB:
 // addresses that are no multiple of that are refused, and lengths are rounded up to whole pages. An emulator does not
 // do so for mprotect.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -73,4 +72,12 @@ int munmap(void *address, size_t length)
 int madvise(void *address, size_t length, int advice)
 {
   return is_within(address) ? -1 : (int)syscall(SYS_madvise, address, up(length), advice);
+}
+
+// The kernel would write a byte for each page of 4 KiB, which is more than the caller has room for.
+int mincore(void *address, size_t length, unsigned char *resident)
+{
+  (void)address, (void)length, (void)resident;
+  errno = ENOSYS;
+  return -1;
 }

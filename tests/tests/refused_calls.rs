@@ -148,14 +148,6 @@ fn old_blocks_that_cannot_be_read_have_no_type() {
     assert!(old.iter().all(|line| line.ends_with("\tnotype\t")), "{old:?}");
 }
 
-#[test]
-fn a_misuse_is_told_without_a_stack_that_cannot_be_read() {
-    let (_, status, errors) = refused("process_vm_readv", "twice", "");
-    assert_eq!(status, "signal 6");
-    let begins = errors.starts_with("<lumalloc>: double free of 0x");
-    assert!(begins && errors.ends_with(" (size 40960, arena 0)\n"), "{errors}");
-}
-
 /// As [`Run::output`], of a program that succeeds: what it wrote to its two streams.
 fn written(run: Run) -> (String, String) {
     let output = run.output();
