@@ -28,9 +28,11 @@ fn the_exporter_is_not_recorded() {
     assert_eq!(status, "exit 0", "{errors}");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let (old, new): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.contains("\told\t"));
-    let [made, gone] = new[..] else { panic!("{} events, as {:?}", new.len(), new.first()) };
-    assert!(made.contains("make_node|served|main"), "{made}");
-    assert!(gone.contains("drop_node|served|main"), "{gone}");
+    let count = |what: &str| new.iter().filter(|line| line.contains(what)).count();
+    assert_eq!((count("make_node|served|main"), count("drop_node|served|main")), (1, 1), "{new:?}");
+    // Blocks of the program's arena that a thread of the exporter found in its cache. There would
+    // be 100,000 of its own.
+    assert!(new.len() < 100, "{}", new.len());
     // The C library's, and what starts the exporter.
     assert!(old.len() < 100, "{}", old.len());
 }

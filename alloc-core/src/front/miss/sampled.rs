@@ -110,15 +110,20 @@ pub(crate) fn large(extent: &'static Extent, size: usize) {
 #[inline(never)]
 fn large_if_due(extent: &'static Extent, size: usize) {
     let Some(cache) = current::real_cache() else { return };
-    if countdown::samples_bytes(cache, extent.bytes()) {
-        note_if_profiled(extent.base(), size, extent.bytes(), extent.arena());
+    let arena = arena_list::by_id(extent.arena());
+    if countdown::samples_bytes(cache, extent.bytes())
+        && arena.is_some_and(|arena| is_profiled(cache, arena))
+    {
+        note(cache, extent.base(), size, extent.bytes(), extent.arena());
     }
 }
 
-/// Makes a block a sample if allocations of its arena are in profiles.
+/// Makes a block a sample if allocations of its arena are in profiles, and those of the arena from
+/// which the thread allocates: its cache may hold a block of another one.
 fn note_if_profiled(address: usize, requested: usize, usable: usize, arena: u32) {
     let Some(cache) = current::real_cache() else { return };
-    if arena_list::by_id(arena).is_some_and(|its| is_profiled(cache, its)) {
+    let is_home_profiled = cache.owner.home.get().is_profiled();
+    if is_home_profiled && arena_list::by_id(arena).is_some_and(|its| is_profiled(cache, its)) {
         note(cache, address, requested, usable, arena);
     }
 }
