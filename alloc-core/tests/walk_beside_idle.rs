@@ -12,7 +12,7 @@ use std::thread;
 const THREADS: usize = 48;
 const ROUNDS: usize = 6;
 /// Caches that were emptied for each round before the threads wake.
-const EMPTIED: u64 = 40;
+const EMPTIED: u64 = 30;
 
 #[test]
 fn what_is_live_is_found_while_idle_caches_are_emptied() {
