@@ -148,6 +148,15 @@ fn old_blocks_that_cannot_be_read_have_no_type() {
     assert!(old.iter().all(|line| line.ends_with("\tnotype\t")), "{old:?}");
 }
 
+/// The callers come from the stack itself, which no call is needed to read.
+#[test]
+fn a_misuse_is_told_where_memory_cannot_be_read_by_a_call() {
+    let (_, status, errors) = refused("process_vm_readv", "twice", "");
+    assert_eq!(status, "signal 6");
+    let begins = errors.starts_with("<lumalloc>: double free of 0x");
+    assert!(begins && errors.contains(" (size 40960, arena 0); from 0x"), "{errors}");
+}
+
 /// As [`Run::output`], of a program that succeeds: what it wrote to its two streams.
 fn written(run: Run) -> (String, String) {
     let output = run.output();

@@ -9,11 +9,12 @@ use super::discard::discard;
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
 use crate::back::hooked::hooks::default_hooks;
 use crate::front::life::thread_begin::real_cache;
-use crate::front::{calls::query, modes::guarded};
+use crate::front::modes::guarded;
 use crate::ground::{options::Dss, os};
 use crate::middle::arenas::arena_settings::{self, Aging};
 use crate::middle::arenas::{arena::Arena, arena_name::Name};
 use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
+use crate::middle::blocks::block_arena;
 use crate::middle::passes::{arena_end, reserve};
 use crate::observe::destroyed;
 
@@ -109,7 +110,7 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
 /// ```
 #[must_use]
 pub fn lookup(block: *const u8) -> Option<u32> {
-    let arena = query::arena_of(block as usize);
+    let arena = block_arena::arena_of(block as usize);
     // A guarded sample lies in no arena, so the first one stands for it.
     arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
 }

@@ -136,18 +136,19 @@ pub(crate) fn wrong_operator(address: usize, freed_by: Operator, at: Place) -> !
 #[cold]
 #[inline(never)]
 pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
-    let mut line = begin("buffer overflow", address);
-    line.text(": the canary behind its ").number(usable as u64).text(" bytes was overwritten");
-    place(&mut line, at);
-    die(&mut line)
+    overflow_behind("", address, usable, at)
 }
 
 /// As [`overflow`], if it is not known how many of the usable bytes were requested.
 #[cold]
 #[inline(never)]
 pub(crate) fn overflow_somewhere(address: usize, usable: usize, at: Place) -> ! {
+    overflow_behind("at most ", address, usable, at)
+}
+
+fn overflow_behind(at_most: &str, address: usize, usable: usize, at: Place) -> ! {
     let mut line = begin("buffer overflow", address);
-    line.text(": the canary behind its at most ").number(usable as u64);
+    line.text(": the canary behind its ").text(at_most).number(usable as u64);
     line.text(" bytes was overwritten");
     place(&mut line, at);
     die(&mut line)

@@ -19,13 +19,10 @@ pub(crate) fn reserve(bytes: usize) -> Option<usize> {
 pub(crate) fn can_close_each_page() -> bool {
     /// Bytes of a page of the system. 0: not asked for yet.
     static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
-    match SYSTEM_PAGE.load(Relaxed) {
-        0 => {
-            SYSTEM_PAGE.store(os::system_page(), Relaxed);
-            SYSTEM_PAGE.load(Relaxed) == PAGE
-        }
-        bytes => bytes == PAGE,
+    if SYSTEM_PAGE.load(Relaxed) == 0 {
+        SYSTEM_PAGE.store(os::system_page(), Relaxed);
     }
+    SYSTEM_PAGE.load(Relaxed) == PAGE
 }
 
 /// Gives addresses of [`reserve`] back.

@@ -3,7 +3,7 @@
 use super::free::free;
 use super::growth::free_roomy;
 use super::malloc::malloc_aligned;
-use super::query::{arena_of, usable_size};
+use super::query::usable_size;
 use super::realloc::{fits_in_place, lengthened};
 use super::zeroed::malloc_aligned_zeroed;
 use crate::back::map::page_map;
@@ -24,6 +24,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
 use crate::middle::arenas::large;
+use crate::middle::blocks::block_arena::arena_of;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::sampler;
 

@@ -1,6 +1,5 @@
 //! Queries about a block or a size. They change nothing.
 
-use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::front::life::thread_begin;
 use crate::front::miss::diverted;
@@ -85,13 +84,4 @@ pub fn is_ours(ptr: *const u8) -> bool {
         || entry.extent().is_some_and(|extent| extent.is_block_at(ptr as usize))
         || guarded::usable_size(ptr as usize).is_some()
         || empty_blocks::is_block_at(ptr as usize)
-}
-
-/// Returns the arena that a block belongs to.
-pub(crate) fn arena_of(address: usize) -> Option<u32> {
-    let entry = page_map::lookup(address);
-    match Slab::of(entry) {
-        Some(slab) => Some(slab.arena()),
-        None => entry.extent().filter(|extent| extent.is_block_at(address)).map(Extent::arena),
-    }
 }

@@ -11,6 +11,7 @@ use crate::front::cache::current;
 use crate::front::modes::watch;
 use crate::ground::os;
 use crate::middle::arenas::arena_list;
+use crate::middle::blocks::block_arena;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::event::{self, What};
 use crate::profile::{hooks, recorder};
@@ -119,9 +120,7 @@ impl Moving {
 
 /// Returns whether a block lies in an arena that heap profiles leave out.
 fn is_left_out(address: usize) -> bool {
-    let entry = page_map::lookup(address);
-    let of_run = || entry.extent().map(Extent::arena);
-    let arena = Slab::of(entry).map(Slab::arena).or_else(of_run).and_then(arena_list::by_id);
+    let arena = block_arena::arena_of(address).and_then(arena_list::by_id);
     arena.is_some_and(|arena| !arena.is_profiled())
 }
 

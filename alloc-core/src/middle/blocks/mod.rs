@@ -7,6 +7,7 @@ pub(crate) mod slab_hold;
 pub(crate) mod empty_blocks;
 #[allow(unsafe_code)]
 pub(crate) mod misuse_report;
+pub(crate) mod block_arena;
 #[allow(unsafe_code)]
 pub(crate) mod shared_slabs;
 pub(crate) mod transfer_moves;
