@@ -274,7 +274,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     let counts = pages.allocator.counts();
     sum.totals.metadata_edata += counts.records * size_of::<Extent>();
     sum.large += pages.large.bytes;
-    sum.totals.n_open += pages.opens;
+    sum.totals.n_open += pages.entries.open();
     // Pages without memory inside slabs hold no block, so they count as retained.
     let holes = holes::in_arena(arena.id()).min(counts.active);
     sum.totals.active += (counts.active - holes) * PAGE;
@@ -320,7 +320,7 @@ fn add_bin(sum: &mut Sum, arena: &Arena, class: SizeClass, stats: Option<&mut Ar
     sum.totals.work.add_bin_lock(bin.slabs.counts());
     let slabs = bin.slabs.lock();
     let size = class.size() as u64;
-    sum.totals.n_open += slabs.opens;
+    sum.totals.n_open += slabs.entries.open();
     let (filled, flushed) = (bin.filled.get(), bin.flushed.get());
     sum.taken += filled * size;
     sum.returned += flushed * size;

@@ -1,6 +1,7 @@
 //! What the lock of an arena's pages guards: its runs of pages, records of slabs, and counts.
 
 use super::arena_name::Name;
+use super::entries::Entries;
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map::{self, Entry};
 use crate::back::metadata::Pool;
@@ -29,8 +30,8 @@ pub(crate) struct ArenaPages {
     pub(crate) large: LargeCounts,
     /// Slabs.
     pub(crate) slabs: SlabCounts,
-    /// How often a thread that chose this arena found the lock free.
-    pub(crate) opens: u64,
+    /// Threads that chose this arena.
+    pub(crate) entries: Entries,
     /// The name of the arena.
     pub(crate) name: Name,
 }
@@ -49,7 +50,7 @@ impl ArenaPages {
             records: [const { Pool::new() }; RECORD_CLASSES],
             large: LargeCounts::new(),
             slabs: SlabCounts::new(),
-            opens: 0,
+            entries: Entries::new(),
             name: Name::of_arena(id, created),
         });
     }

@@ -4,6 +4,7 @@
 //! lock, so thousands of threads need not own a slab for each class. A cache that wants a slab
 //! adopts one from here before a fresh one is made.
 
+use super::entries::Entries;
 #[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::ground::counters::OwnedCount;
@@ -47,8 +48,8 @@ pub(crate) struct BinSlabs {
     pub(crate) samples: SlabList,
     /// Blocks that wait for the next request.
     pub(crate) transfer: TransferCache,
-    /// Refills that found the lock free.
-    pub(crate) opens: u64,
+    /// Refills of threads that chose this arena.
+    pub(crate) entries: Entries,
     /// Slabs that caches took over.
     pub(crate) adopted: u64,
     /// What left through the bin past all caches, less what came back so.
@@ -65,7 +66,7 @@ impl ArenaBin {
                     partial: SlabList::new(),
                     samples: SlabList::new(),
                     transfer: TransferCache::new(),
-                    opens: 0,
+                    entries: Entries::new(),
                     adopted: 0,
                     untold: Untold::of_owner(),
                 },

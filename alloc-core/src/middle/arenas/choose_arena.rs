@@ -2,8 +2,9 @@
 //!
 //! There is one arena at the start. A thread that finds a lock of its arena taken (that of the
 //! pages, or of a bin whose slabs are shared) tries the others once, and its own for a few
-//! microseconds more. If all stay taken and fewer arenas than the limit exist, a new one is made
-//! and becomes the thread's home; else the thread waits. Source: vmalloc(3), "regions for malloc".
+//! microseconds more. If all stay taken, the thread waits. If threads wait there often and fewer
+//! arenas than the limit exist, it then makes a new one, which becomes its home. Source:
+//! vmalloc(3), "regions for malloc".
 //!
 //! A thread without caches uses a bin for each block, and for a moment only. It moves to another
 //! arena when it has met other threads there often.
@@ -12,6 +13,7 @@ use super::arena::Arena;
 use super::arena_list;
 use super::arena_pages::ArenaPages;
 use super::bin::BinSlabs;
+use super::entries::Entries;
 use super::home_arena::HomeArena;
 use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
@@ -193,33 +195,31 @@ pub(crate) fn with_pages<R>(
 
 /// What a thread enters an arena for.
 pub(in crate::middle) trait Entered {
-    /// Counts an entry that did not wait.
-    fn count(&mut self);
+    /// The entries so far.
+    fn entries(&mut self) -> &mut Entries;
 }
 
 impl Entered for ArenaPages {
-    fn count(&mut self) {
-        self.opens += 1;
+    fn entries(&mut self) -> &mut Entries {
+        &mut self.entries
     }
 }
 
 impl Entered for BinSlabs {
-    fn count(&mut self) {
-        self.opens += 1;
+    fn entries(&mut self) -> &mut Entries {
+        &mut self.entries
     }
 }
 
-/// Takes the lock of `home`, or of another arena whose lock is free. A new arena becomes the home.
+/// Takes the lock of `home`, or of another arena whose lock is free. If all are taken it waits, and
+/// may make a new arena, which becomes the home.
 pub(in crate::middle) fn enter<T: Entered>(
     home: &HomeArena,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
 ) -> (&'static Arena, Guard<'static, T>) {
     if is_percpu() || home.is_bound() {
         let arena = if home.is_bound() { home.get() } else { follow_cpu(home) };
-        let entered = open(lock(arena)).unwrap_or_else(|| {
-            WAITS.add(1);
-            lock(arena).lock()
-        });
+        let entered = open(lock(arena)).unwrap_or_else(|| wait(lock(arena)));
         return (arena, entered);
     }
     let arena = home.get();
@@ -235,16 +235,23 @@ pub(in crate::middle) fn enter<T: Entered>(
     if let Some(entered) = open_soon(lock(arena)) {
         return (arena, entered);
     }
-    if arena_list::count() < limit()
-        && let Some(new) = arena_list::make_next(limit())
-    {
+    let mut entered = wait(lock(arena));
+    if !entered.entries().waits_often() || arena_list::count() >= limit() {
+        return (arena, entered);
+    }
+    drop(entered);
+    if let Some(new) = arena_list::make_next(limit()) {
         home.set(new);
         if let Some(entered) = open(lock(new)) {
             return (new, entered);
         }
     }
+    (arena, wait(lock(arena)))
+}
+
+fn wait<T>(lock: &'static RankedMutex<T>) -> Guard<'static, T> {
     WAITS.add(1);
-    (arena, lock(arena).lock())
+    lock.lock()
 }
 
 /// Tries a little longer. A lock that is held for a moment is no reason for one more arena, which
@@ -262,7 +269,7 @@ fn open_soon<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static,
 
 fn open<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
     let mut entered = lock.try_lock()?;
-    entered.count();
+    entered.entries().note_open();
     Some(entered)
 }
 
@@ -272,6 +279,7 @@ mod tests {
     use crate::back::map::page_map;
     use crate::ground::size_class::SizeClass;
     use crate::ground::sync::lock_rank::LockRank;
+    use crate::middle::arenas::entries::OFTEN;
     use crate::middle::arenas::home_arena::PATIENCE;
     use crate::middle::blocks::shared_refill::fill_shared;
     use crate::middle::events::{Event, EventCounts};
@@ -312,7 +320,7 @@ mod tests {
         let (_alone, all) = arenas();
         let class = SizeClass::of(5120);
         let home: &'static HomeArena = Box::leak(Box::new(HomeArena::new(all[0])));
-        let (opens, probes) = (all[1].bin(class).slabs.lock().opens, PROBES.get());
+        let (opens, probes) = (all[1].bin(class).slabs.lock().entries.open(), PROBES.get());
         let held = all[0].bin(class).slabs.lock();
         let blocks = thread::spawn(move || refill(home, class)).join().unwrap();
         drop(held);
@@ -320,20 +328,20 @@ mod tests {
         assert!(blocks.iter().all(|block| arena_of(*block) == 1), "the next one");
         assert_eq!(home.get().id(), 0, "a moment's contention moves nobody");
         assert!(PROBES.get() > probes);
-        assert_eq!(all[1].bin(class).slabs.lock().opens, opens + 1);
+        assert_eq!(all[1].bin(class).slabs.lock().entries.open(), opens + 1);
     }
 
-    impl Entered for u32 {
-        fn count(&mut self) {
-            *self += 1;
+    impl Entered for Entries {
+        fn entries(&mut self) -> &mut Entries {
+            self
         }
     }
 
     /// All locks are taken when a thread comes. That of its home is released while it spins.
     #[test]
     fn a_lock_that_is_held_for_a_moment_makes_no_arena() {
-        static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
-        static OTHERS: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
+        static HOME: RankedMutex<Entries> = RankedMutex::new(LockRank::Bin, Entries::new());
+        static OTHERS: RankedMutex<Entries> = RankedMutex::new(LockRank::Bin, Entries::new());
         let (_alone, all) = arenas();
         let home = HomeArena::new(all[0]);
         let held = Cell::new(HOME.try_lock());
@@ -351,7 +359,7 @@ mod tests {
             &HOME
         });
         assert_eq!((arena.id(), home.get().id(), looks.get()), (0, 0, 3));
-        assert_eq!(*entered, 1, "an entry that did not wait");
+        assert_eq!(entered.open(), 1, "an entry that did not wait");
     }
 
     #[test]
@@ -378,40 +386,50 @@ mod tests {
         assert!(meet(1), "a new beginning");
     }
 
+    /// Lets a thread refill while others hold this class's bins of all arenas, until it waits.
+    fn refill_after_a_wait(home: &'static HomeArena, class: SizeClass) -> Vec<usize> {
+        let waits = WAITS.get();
+        // One thread for each lock: the witness of lock order lets no thread hold two bins.
+        let holders = arena_list::automatic().map(|arena| {
+            let (ready, is_ready) = channel();
+            let (release, released) = channel::<()>();
+            let thread = thread::spawn(move || {
+                let _held = arena.bin(class).slabs.lock();
+                ready.send(()).unwrap();
+                released.recv().unwrap_err();
+            });
+            is_ready.recv().unwrap();
+            (release, thread)
+        });
+        let holders: Vec<_> = holders.collect();
+        let refill = thread::spawn(move || refill(home, class));
+        while WAITS.get() == waits {
+            thread::yield_now();
+        }
+        drop(holders);
+        refill.join().unwrap()
+    }
+
     #[test]
-    fn all_bins_taken_make_an_arena_or_wait() {
+    fn who_finds_all_taken_waits_and_makes_an_arena_if_that_happens_often() {
         let (_alone, all) = arenas();
         let class = SizeClass::of(6144);
         let home: &'static HomeArena = Box::leak(Box::new(HomeArena::new(all[0])));
-        loop {
-            let (count, waits) = (arena_list::count(), WAITS.get());
-            // One thread for each lock: the witness of lock order lets no thread hold two bins.
-            let holders = arena_list::automatic().map(|arena| {
-                let (ready, is_ready) = channel();
-                let (release, released) = channel::<()>();
-                let thread = thread::spawn(move || {
-                    let _held = arena.bin(class).slabs.lock();
-                    ready.send(()).unwrap();
-                    released.recv().unwrap_err();
-                });
-                is_ready.recv().unwrap();
-                (release, thread)
-            });
-            let holders: Vec<_> = holders.collect();
-            let refill = thread::spawn(move || refill(home, class));
-            if count < limit() {
-                let blocks = refill.join().unwrap();
-                assert_eq!(blocks.len(), 2);
-                assert!(home.get().id() >= count, "the new one is home");
-                drop(holders);
-                continue;
-            }
-            while WAITS.get() == waits {
-                thread::yield_now();
-            }
-            drop(holders);
-            assert_eq!(refill.join().unwrap().len(), 2);
-            return;
+        let count = arena_list::count();
+        for _ in 1..OFTEN {
+            assert_eq!(refill_after_a_wait(home, class).len(), 2);
         }
+        assert_eq!((arena_list::count(), home.get().id()), (count, 0), "not yet");
+        while arena_list::count() < limit() {
+            let (count, before) = (arena_list::count(), home.get().id());
+            assert_eq!(refill_after_a_wait(home, class).len(), 2);
+            let is_made = arena_list::count() > count;
+            assert_eq!(arena_list::count(), count + u32::from(is_made));
+            assert_eq!(home.get().id(), if is_made { count } else { before });
+        }
+        for _ in 0..2 * OFTEN {
+            assert_eq!(refill_after_a_wait(home, class).len(), 2);
+        }
+        assert_eq!(arena_list::count(), limit(), "there may be no more");
     }
 }

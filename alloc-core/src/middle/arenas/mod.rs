@@ -1,6 +1,7 @@
 //! Arenas: their pages, bins and settings, and the choice of one.
 
 pub(crate) mod arena_name;
+pub(crate) mod entries;
 pub(crate) mod purge_gate;
 pub(crate) mod bin;
 pub(crate) mod arena_life;
