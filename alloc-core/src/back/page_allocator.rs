@@ -87,8 +87,8 @@ impl PageAllocator {
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        let is_impossible = matches!(memory, Memory::Low | Memory::Roomy) && self.is_hooked();
-        if pages == 0 || pages > MAX_RUN_PAGES || is_impossible {
+        let is_refused = matches!(memory, Memory::Low | Memory::Roomy { .. }) && self.is_hooked();
+        if pages == 0 || pages > MAX_RUN_PAGES || is_refused {
             return None;
         }
         if self.is_hooked() {
@@ -99,7 +99,7 @@ impl PageAllocator {
         let request = Request { pages, align, memory };
         let run = match memory {
             Memory::Low => return self.allocate_fresh(request).map(|run| self.in_use.add(run)),
-            Memory::Roomy => unused::take_roomy(&mut self.runs, request, self.in_use.pages)?,
+            Memory::Roomy { .. } => unused::take_roomy(&mut self.runs, request, self.in_use.pages)?,
             _ => unused::take(&mut self.runs, &mut self.rest, request)
                 .or_else(|| self.allocate_fresh(request))?,
         };

@@ -7,6 +7,9 @@ use crate::ground::units::PAGE;
 /// No arena has this index or a larger one. 4096 and 4097 have other meanings in the namespace.
 pub(crate) const MAX_ARENAS: usize = 4095;
 
+/// The system moves no block shorter than this, because copying is faster then.
+pub(crate) const SHORTEST_MOVE: usize = 512 << 10;
+
 /// How many of some kind were ever made, and how many of these are gone.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Turnover {
@@ -19,6 +22,8 @@ pub(crate) struct Turnover {
 pub(crate) struct LargeCounts {
     /// Bytes in the blocks that have not come back.
     pub(crate) bytes: usize,
+    /// Pages of the blocks among these that the system can move.
+    pub(crate) movable: usize,
     untold: Untold,
     classes: [Turnover; PAGE_CLASSES],
 }
@@ -34,6 +39,7 @@ impl LargeCounts {
     pub(crate) const fn new() -> LargeCounts {
         LargeCounts {
             bytes: 0,
+            movable: 0,
             untold: Untold::of_arena(),
             classes: [Turnover { made: 0, gone: 0 }; PAGE_CLASSES],
         }
@@ -47,6 +53,7 @@ impl LargeCounts {
     /// Counts a block of `pages` pages that leaves the arena.
     pub(crate) fn add(&mut self, pages: usize) {
         self.bytes += pages * PAGE;
+        self.movable += movable(pages);
         self.untold.add((pages * PAGE).cast_signed());
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
             class.made += 1;
@@ -56,6 +63,7 @@ impl LargeCounts {
     /// Counts a block of `pages` pages that comes back.
     pub(crate) fn remove(&mut self, pages: usize) {
         self.bytes -= pages * PAGE;
+        self.movable -= movable(pages);
         self.untold.add(-(pages * PAGE).cast_signed());
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
             class.gone += 1;
@@ -66,12 +74,18 @@ impl LargeCounts {
     pub(crate) fn resize(&mut self, before: usize, after: usize) {
         if page_class_ceil(before) == page_class_ceil(after) {
             self.bytes = self.bytes + after * PAGE - before * PAGE;
+            self.movable = self.movable + movable(after) - movable(before);
             self.untold.add((after * PAGE).cast_signed() - (before * PAGE).cast_signed());
         } else {
             self.add(after);
             self.remove(before);
         }
     }
+}
+
+/// The pages of a block if the system can move it, and else 0.
+fn movable(pages: usize) -> usize {
+    if pages * PAGE >= SHORTEST_MOVE { pages } else { 0 }
 }
 
 impl SlabCounts {
@@ -102,6 +116,25 @@ impl SlabCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_that_the_system_can_move_are_counted_apart() {
+        const SHORTEST: usize = SHORTEST_MOVE / PAGE;
+        let mut counts = LargeCounts::new();
+        for pages in [1, SHORTEST - 1, SHORTEST, 2 * SHORTEST] {
+            counts.add(pages);
+        }
+        assert_eq!((counts.bytes, counts.movable), (4 * SHORTEST_MOVE, 3 * SHORTEST));
+        // Over the bound within a class, and down to another class.
+        counts.resize(SHORTEST - 1, SHORTEST);
+        assert_eq!(counts.movable, 4 * SHORTEST);
+        counts.resize(2 * SHORTEST, 1);
+        assert_eq!(counts.movable, 2 * SHORTEST);
+        for pages in [1, 1, SHORTEST, SHORTEST] {
+            counts.remove(pages);
+        }
+        assert_eq!((counts.bytes, counts.movable), (0, 0));
+    }
 
     #[test]
     fn a_large_block_that_changes_its_class_is_another() {

@@ -9,7 +9,10 @@ pub(crate) enum Memory {
     /// Unused pages that still have memory.
     Resident,
     /// As [`Memory::Resident`], where a block that has grown can grow in place.
-    Roomy,
+    Roomy {
+        /// Of the pages in use, those of blocks that the system can move.
+        movable: usize,
+    },
     /// Addresses without memory as well.
     Any,
     /// As [`Memory::Any`], and most of the run will be written soon.
@@ -48,7 +51,7 @@ impl Request {
     /// Whether most of the run will be written soon.
     pub(in crate::back) fn is_written(&self) -> bool {
         use Memory::{Any, Low, Resident, Roomy};
-        !matches!(self.memory, Resident | Roomy | Any | Low)
+        !matches!(self.memory, Resident | Roomy { .. } | Any | Low)
     }
 
     /// Whether the run is as long as those that have huge pages of their own.

@@ -1,7 +1,7 @@
 //! Which unused memory a new run takes.
 
 use super::dense::Rest;
-use super::memory::Request;
+use super::memory::{Memory, Request};
 use crate::back::map::extent::ExtentState;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::in_hand::InHand;
@@ -26,14 +26,16 @@ pub(in crate::back) fn take(
 }
 
 /// Cuts a run off the longest dirty one, for a block that has grown and may grow again, in place.
-/// Returns `None` if that run is shorter than all `used` pages in use. Blocks that grow in shorter
-/// ones would cut up what longer blocks need.
+/// Returns `None` if that run is shorter than the `used` pages in use that cannot be moved. Blocks
+/// that grow in shorter ones would cut up what longer blocks need. Blocks that the system can move
+/// do not need it.
 pub(in crate::back) fn take_roomy(
     runs: &mut FreeRuns,
-    Request { pages, align, .. }: Request,
+    Request { pages, align, memory }: Request,
     used: usize,
 ) -> Option<InHand> {
-    let least = pages.saturating_mul(TIMES).max(used);
+    let Memory::Roomy { movable } = memory else { return None };
+    let least = pages.saturating_mul(TIMES).max(used.saturating_sub(movable));
     let longest = runs.longest_dirty().next()?;
     longest.fit(least, align)?;
     let run = runs.remove(longest);
@@ -48,15 +50,16 @@ mod tests {
 
     #[test]
     fn a_block_that_grows_lies_at_the_beginning_of_a_long_unused_run() {
+        const ROOMY: Memory = Memory::Roomy { movable: 0 };
         let mut pages = PageAllocator::for_test(&Mmap);
         let [short, _, long, wall] =
             [16, 1, 100, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
         let begin = long.base();
-        assert!(pages.allocate(4, PAGE, Memory::Roomy).is_none(), "nothing is unused");
+        assert!(pages.allocate(4, PAGE, ROOMY).is_none(), "nothing is unused");
         pages.free(short);
         pages.free(long);
-        assert!(pages.allocate(26, PAGE, Memory::Roomy).is_none(), "104 pages are not unused");
-        let block = pages.allocate(4, PAGE, Memory::Roomy).unwrap();
+        assert!(pages.allocate(26, PAGE, ROOMY).is_none(), "104 pages are not unused");
+        let block = pages.allocate(4, PAGE, ROOMY).unwrap();
         assert_eq!(block.base(), begin, "the shortest that fits has no room");
         assert_eq!(pages.grow(block, 100), Some(false));
         assert_eq!(block.end(), wall.base());
@@ -65,14 +68,17 @@ mod tests {
 
     #[test]
     fn short_unused_runs_are_kept_for_other_blocks() {
+        const ROOMY: Memory = Memory::Roomy { movable: 0 };
         let mut pages = PageAllocator::for_test(&Mmap);
         let [unused, _, used] =
             [100, 1, 98].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
         pages.free(unused);
-        let block = pages.allocate(1, PAGE, Memory::Roomy).expect("as many as are used");
+        let block = pages.allocate(1, PAGE, ROOMY).expect("as many as are used");
         pages.free(block);
         assert!(pages.grow(used, 100).is_some());
-        assert!(pages.allocate(1, PAGE, Memory::Roomy).is_none(), "100 pages beside 101");
+        assert!(pages.allocate(1, PAGE, ROOMY).is_none(), "100 pages beside 101");
+        let block = pages.allocate(1, PAGE, Memory::Roomy { movable: 1 });
+        assert!(block.is_some(), "100 pages beside 100 that cannot be moved");
         pages.check();
     }
 }

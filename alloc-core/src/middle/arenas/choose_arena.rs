@@ -236,9 +236,10 @@ pub(in crate::middle) fn enter<T: Entered>(
         return (arena, entered);
     }
     let mut entered = wait(lock(arena));
-    if !entered.entries().waits_often() || arena_list::count() >= limit() {
+    if !entered.entries().waits_often() {
         return (arena, entered);
     }
+    // The limit may have to be read from files, and an arena is made under a lock of its own.
     drop(entered);
     if let Some(new) = arena_list::make_next(limit()) {
         home.set(new);

@@ -16,9 +16,7 @@ use crate::back::runs::huge;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
 use crate::ground::units::{LG_PAGE, PAGE, round_up};
-
-/// The system moves no block shorter than this, because copying is faster then.
-const SHORTEST_MOVE: usize = 512 << 10;
+use crate::middle::arena_counts::SHORTEST_MOVE;
 
 /// The place that a large block comes from.
 #[derive(Clone, Copy)]
@@ -79,7 +77,10 @@ pub(crate) fn allocate_roomy(
         return None;
     }
     choose_arena::with_pages(home, |locked, memory| match memory {
-        Memory::Resident => locked.allocate_large(bytes >> LG_PAGE, align.max(PAGE), Memory::Roomy),
+        Memory::Resident => {
+            let memory = Memory::Roomy { movable: locked.large.movable };
+            locked.allocate_large(bytes >> LG_PAGE, align.max(PAGE), memory)
+        }
         _ => None,
     })
 }
