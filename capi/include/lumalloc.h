@@ -247,9 +247,9 @@ struct extent_hooks_s {
  *                                           that an idle process shrinks; true starts it (EAGAIN
  *                                           and a message where that is refused), false stops it
  *                                           and waits; false in a child of fork
- *   background_thread_auto bool        rw   whether that thread runs for a time when much memory is
- *                                           unused; writing false to background_thread turns this
- *                                           off too
+ *   background_thread_auto bool        rw   whether a temporary thread purges when use has fallen
+ *                                           far; writing false to background_thread turns this off
+ *                                           too
  *   arena.<i>.purge      void          --   gives unused pages back; 4096, or arenas.narenas: all
  *   arena.<i>.dirty_decay_ms  ssize_t  rw   milliseconds until unused pages go back; -1: never
  *   arenas.create        unsigned      rw   makes an arena, with the hooks given by newp if any

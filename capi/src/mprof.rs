@@ -1,6 +1,7 @@
 //! The functions of mprof(1).
 use crate::variables::write_to_stderr;
 use core::ffi::{CStr, c_char, c_int};
+use lumalloc_profile::actions;
 use lumalloc_profile::mprof::{self, Refusal};
 
 /// Writes the profile after each `count` allocations, or with 0 only when the program exits.
@@ -14,7 +15,7 @@ pub extern "C" fn set_mprof_autosave(count: c_int) {
 /// Writes the profile, and ends it. Source: mprof(1).
 #[unsafe(no_mangle)]
 pub extern "C" fn mprof_stop() {
-    report(mprof::stop(), b"mprof_stop");
+    report(actions::stop_mprof(), b"mprof_stop");
 }
 
 /// Begins a new profile, which is written to the file of that name, or for an empty name or `NULL`
@@ -39,7 +40,8 @@ fn report(outcome: Result<(), Refusal>, function: &[u8]) {
         Refusal::Off => b"the program was started without mprof:true",
         Refusal::Running => b"the profile is being taken; call mprof_stop first",
         Refusal::Stopped => b"no profile is being taken",
-        Refusal::Unwritten(_) => b"the file could not be written",
+        // It was told with the name of the file.
+        Refusal::Unwritten(_) => return,
         Refusal::BadName => b"the name of the file is too long",
     };
     for part in [b"<lumalloc>: ", function, b": ", reason, b"\n"] {

@@ -167,7 +167,7 @@ plain! {
     muzzy_decay_ms: i64;
     /// A thread of the library purges.
     background_thread: bool;
-    /// A thread of the library purges for a time when much memory is unused.
+    /// A temporary thread of the library purges when the use of memory has fallen far.
     background_thread_auto: bool;
     /// Largest number of background threads.
     max_background_threads: usize;

@@ -71,7 +71,7 @@ pub fn end() -> bool {
     // What is refused for other reasons was not asked for.
     let _ = log::stop_or(|path, error| tell_unwritten(b"the log of samples", path, error));
     end_monitor();
-    let _ = mprof::save_or(|path, error| tell_unwritten(b"the data of mprof", path, error));
+    let _ = mprof::save_or(tell_unwritten_mprof);
     if options::current().prof_final {
         write_profile(Cause::Final, b"the profile at exit");
     }
@@ -125,6 +125,19 @@ fn end_monitor() {
             b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
         );
     }
+}
+
+/// Writes the profile of mprof(1), and ends it, as [`mprof::stop`]. If its file cannot be written,
+/// standard error tells the file and the reason.
+///
+/// # Errors
+/// As [`mprof::stop`].
+pub fn stop_mprof() -> Result<(), mprof::Refusal> {
+    mprof::stop_or(tell_unwritten_mprof)
+}
+
+fn tell_unwritten_mprof(path: &CStr, error: c_int) {
+    tell_unwritten(b"the data of mprof", path, error);
 }
 
 /// Says that a file could not be written. It is out of line, so that the text is on the stack only

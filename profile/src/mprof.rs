@@ -127,8 +127,16 @@ fn check_exact() -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::Off`], [`Refusal::Stopped`], and [`Refusal::Unwritten`] after it was stopped.
 pub fn stop() -> Result<(), Refusal> {
+    stop_or(|_, _| ())
+}
+
+/// As [`stop`]. Calls `tell` with the file that could not be written, and with the error.
+///
+/// # Errors
+/// As [`stop`].
+pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     check_exact()?;
-    let saved = save();
+    let saved = save_or(tell);
     if saved != Err(Refusal::Stopped) {
         control::profile::set_active(false);
         STOPPED.store(true, Ordering::Relaxed);

@@ -156,7 +156,9 @@ fn each_refusal_of_mprof_has_its_message() {
     let unwritten = scratch("mprof-unwritable");
     std::fs::create_dir(unwritten.join("mprof.data")).expect("a directory in the place");
     let errors = mprof(&unwritten, &["restart", "second.data"], "mprof:true").1;
-    assert_eq!(errors, line("mprof_stop", "the file could not be written"));
+    let reason =
+        "<lumalloc>: the data of mprof could not be written to mprof.data: is a directory\n";
+    assert_eq!(errors, reason);
 }
 
 /// Blocks of `leaf` in use, by the name of the thread: how many have each label.

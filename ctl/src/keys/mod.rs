@@ -8,8 +8,8 @@ use crate::typed::Text;
 /// a forked child.
 pub const BACKGROUND_THREAD: Key<ReadWrite<bool>> = Key::new("background_thread");
 
-/// `background_thread_auto`: whether that thread runs for a time when much memory is unused;
-/// writing false to background_thread turns this off too.
+/// `background_thread_auto`: whether a temporary thread purges when use has fallen far; writing
+/// false to background_thread turns this off too.
 pub const BACKGROUND_THREAD_AUTO: Key<ReadWrite<bool>> = Key::new("background_thread_auto");
 
 /// `epoch` (count): any write takes a new snapshot of the statistics and counts up; reads give the

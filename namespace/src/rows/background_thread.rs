@@ -23,7 +23,7 @@ pub static ROWS: &[Spec] = &[
             control::set_background_thread_auto(on);
             Ok(())
         },
-        "whether that thread runs for a time when much memory is unused; writing false to \
+        "whether a temporary thread purges when use has fallen far; writing false to \
          background_thread turns this off too"
     ),
     rw!(
