@@ -40,7 +40,7 @@ fn report(outcome: Result<(), Refusal>, function: &[u8]) {
         Refusal::Off => b"the program was started without mprof:true",
         Refusal::Running => b"the profile is being taken; call mprof_stop first",
         Refusal::Stopped => b"no profile is being taken",
-        // It was told with the name of the file.
+        // Standard error has the name of the file and the reason already.
         Refusal::Unwritten(_) => return,
         Refusal::BadName => b"the name of the file is too long",
     };

@@ -1,14 +1,12 @@
 //! What an arena counts under the lock of its pages: large blocks and slabs, by class.
 
 use super::handed_out::Untold;
+use crate::back::placement::moves;
 use crate::ground::size_class::{CLASSES, PAGE_CLASSES, SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 
 /// No arena has this index or a larger one. 4096 and 4097 have other meanings in the namespace.
 pub(crate) const MAX_ARENAS: usize = 4095;
-
-/// The system moves no block shorter than this, because copying is faster then.
-pub(crate) const SHORTEST_MOVE: usize = 512 << 10;
 
 /// How many of some kind were ever made, and how many of these are gone.
 #[derive(Clone, Copy, Default)]
@@ -85,7 +83,7 @@ impl LargeCounts {
 
 /// The pages of a block if the system can move it, and else 0.
 fn movable(pages: usize) -> usize {
-    if pages * PAGE >= SHORTEST_MOVE { pages } else { 0 }
+    if pages * PAGE >= moves::SHORTEST { pages } else { 0 }
 }
 
 impl SlabCounts {
@@ -119,12 +117,12 @@ mod tests {
 
     #[test]
     fn blocks_that_the_system_can_move_are_counted_apart() {
-        const SHORTEST: usize = SHORTEST_MOVE / PAGE;
+        const SHORTEST: usize = moves::SHORTEST / PAGE;
         let mut counts = LargeCounts::new();
         for pages in [1, SHORTEST - 1, SHORTEST, 2 * SHORTEST] {
             counts.add(pages);
         }
-        assert_eq!((counts.bytes, counts.movable), (4 * SHORTEST_MOVE, 3 * SHORTEST));
+        assert_eq!((counts.bytes, counts.movable), (4 * moves::SHORTEST, 3 * SHORTEST));
         // Over the bound within a class, and down to another class.
         counts.resize(SHORTEST - 1, SHORTEST);
         assert_eq!(counts.movable, 4 * SHORTEST);

@@ -27,6 +27,8 @@ use crate::back::system::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
+/// No run shorter than this is moved, because copying is faster then.
+pub(crate) const SHORTEST: usize = 512 << 10;
 /// Runs this long or longer are moved to a multiple of it, as the system then moves page tables.
 const TABLE: usize = 2 << 20;
 /// A block is copied to unused memory only if it grows by at least one part in so many.

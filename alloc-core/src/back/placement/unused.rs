@@ -48,9 +48,10 @@ mod tests {
     use crate::back::system::provider::mmap::Mmap;
     use crate::ground::units::PAGE;
 
+    const ROOMY: Memory = Memory::Roomy { movable: 0 };
+
     #[test]
     fn a_block_that_grows_lies_at_the_beginning_of_a_long_unused_run() {
-        const ROOMY: Memory = Memory::Roomy { movable: 0 };
         let mut pages = PageAllocator::for_test(&Mmap);
         let [short, _, long, wall] =
             [16, 1, 100, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
@@ -68,7 +69,6 @@ mod tests {
 
     #[test]
     fn short_unused_runs_are_kept_for_other_blocks() {
-        const ROOMY: Memory = Memory::Roomy { movable: 0 };
         let mut pages = PageAllocator::for_test(&Mmap);
         let [unused, _, used] =
             [100, 1, 98].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());

@@ -16,7 +16,6 @@ use crate::back::runs::huge;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
 use crate::ground::units::{LG_PAGE, PAGE, round_up};
-use crate::middle::arena_counts::SHORTEST_MOVE;
 
 /// The place that a large block comes from.
 #[derive(Clone, Copy)]
@@ -73,7 +72,7 @@ pub(crate) fn allocate_roomy(
     bytes: usize,
     align: usize,
 ) -> Option<&'static Extent> {
-    if bytes >= SHORTEST_MOVE {
+    if bytes >= moves::SHORTEST {
         return None;
     }
     choose_arena::with_pages(home, |locked, memory| match memory {
@@ -197,7 +196,7 @@ pub(crate) fn lengthen_by_move(
 ) -> Option<&'static Extent> {
     let bytes = usable(size)?;
     let before = extent.bytes();
-    if before < SHORTEST_MOVE || bytes <= before {
+    if before < moves::SHORTEST || bytes <= before {
         return None;
     }
     // A run of a created arena is not moved, because a reset may come in between.
