@@ -160,16 +160,11 @@ impl PageAllocator {
     }
 
     /// As [`PageAllocator::shrink`], but with a record for what is cut off. This cannot fail.
-    pub(crate) fn shrink_into(
-        &mut self,
-        extent: &'static Extent,
-        pages: usize,
-        tail: &'static Extent,
-    ) {
-        let tail = in_hand::split(extent, pages, tail, ExtentState::Dirty);
-        let tail = contents::junked(self.in_use.add_part(tail));
-        access::close(tail, self.is_hooked());
-        self.free(tail);
+    pub(crate) fn shrink_into(&mut self, run: &'static Extent, pages: usize, cut: &'static Extent) {
+        let cut = in_hand::split(run, pages, cut, ExtentState::Dirty);
+        let cut = contents::junked(self.in_use.add_part(cut));
+        access::close(cut, self.is_hooked());
+        self.free(cut);
     }
 
     /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero,
@@ -202,7 +197,10 @@ impl PageAllocator {
     ) -> Option<&'static Extent> {
         let more = pages.saturating_sub(run.pages());
         let is_wanted = moves::is_wanted(&self.runs, run, pages, align) && self.admits(more);
-        is_wanted.then(|| moves::begin(&mut self.runs, &mut self.in_use, run, pages, align))?
+        let (runs, in_use) = (&mut self.runs, &mut self.in_use);
+        let new = is_wanted.then(|| moves::begin(runs, in_use, run, pages, align))?;
+        self.report();
+        new
     }
 
     /// Files the result of a move. Returns whether `new` is the block and `run` is free.

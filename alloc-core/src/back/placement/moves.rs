@@ -190,6 +190,20 @@ mod tests {
     }
 
     #[test]
+    fn a_move_that_has_begun_counts_for_the_bounds() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let run = pages.allocate(200, PAGE, Memory::Any).unwrap();
+        let held = pages.held();
+        let new = pages.begin_move(run, 300, PAGE).expect("addresses");
+        assert_eq!(pages.held(), held + 100);
+        // Another thread may look at the arena now.
+        pages.check();
+        assert!(!pages.end_move(run, new, Moved::Refused));
+        assert_eq!(pages.held(), held);
+        pages.check();
+    }
+
+    #[test]
     fn new_memory_of_a_moved_block_counts_beside_unused_memory() {
         const MIB: usize = (1 << 20) / PAGE;
         let mut pages = PageAllocator::for_test(&Mmap);
