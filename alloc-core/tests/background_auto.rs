@@ -6,8 +6,8 @@ mod common;
 
 use common::child::{play, play_well, scenario, tell};
 use common::idling::{
-    MIB, background_threads, dirty, doze, forked, no_more_threads, rss_without_allocating, threads,
-    wait_for,
+    MIB, background_threads, dirty, doze, forked, no_threads_for_now, rss_without_allocating,
+    threads, threads_again, wait_for,
 };
 use lumalloc::{control, observe};
 
@@ -96,18 +96,24 @@ fn a_process_with_one_thread_gets_no_other_one() {
 
 fn silent() {
     let (park, thread) = sleeper();
-    no_more_threads();
-    assert!(control::background_thread_auto());
+    let before = no_threads_for_now();
     dirty(64 * MIB);
-    assert!(!control::background_thread_auto(), "the key says that there is none");
+    assert!(control::background_thread_auto(), "it is tried again");
+    assert_eq!(background_threads(), 0);
+    threads_again(before);
+    wait_for("thread", || {
+        dirty(64 * MIB);
+        doze(20);
+        observe::totals().background_runs > 0
+    });
     drop(park);
     thread.join().expect("a thread");
     tell("lives");
 }
 
 #[test]
-fn where_threads_are_refused_none_runs_for_a_time_and_nothing_is_said() {
-    let outcome = play("silent", &[]);
+fn a_thread_that_the_system_has_no_room_for_is_tried_again_and_nothing_is_said() {
+    let outcome = play("silent", &[("LUMALLOC_CONF", "dirty_decay_ms:200")]);
     assert_eq!(outcome.stderr, "");
     assert!(outcome.success);
     assert_eq!(outcome.told, ["lives"]);

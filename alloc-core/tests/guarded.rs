@@ -85,6 +85,19 @@ fn the_handler_of_before_still_runs() {
     assert!(!outcome.stderr.contains("lumalloc"), "{outcome:#?}");
 }
 
+/// A watchdog that wants a core sends the signal of a fault.
+#[test]
+fn a_signal_that_was_sent_does_what_it_does_without_samples() {
+    let outcome = play("sent", &[CONF]);
+    assert_eq!(outcome.signal, Some(libc::SIGSEGV), "{outcome:#?}");
+    assert_eq!((outcome.told.len(), outcome.stderr.as_str()), (1, ""), "{outcome:#?}");
+    let outcome = play("ignored", &[CONF]);
+    assert_eq!(outcome.signal, Some(libc::SIGSEGV), "{outcome:#?}");
+    let text = "<lumalloc>: buffer overflow at #";
+    assert!(plain(&outcome.stderr).starts_with(text), "faults are still reported: {outcome:#?}");
+    assert_eq!(outcome.told.len(), 2, "{outcome:#?}");
+}
+
 #[test]
 fn samples_are_blocks_like_others() {
     for conf in ["guarded_sample:2", "guarded_sample:1,hardened:true", "guarded_sample:3,junk:true"]
@@ -162,6 +175,18 @@ fn child() {
             free(sample(true));
             // Unmapped, and not an address of this allocator.
             read(0x10);
+        }
+        Some(name @ ("sent" | "ignored")) => {
+            // The standard library has set a handler.
+            let action = if name == "sent" { libc::SIG_DFL } else { libc::SIG_IGN };
+            // SAFETY: no handler is set.
+            unsafe { libc::signal(libc::SIGSEGV, action) };
+            let block = sample(true);
+            tell("begins");
+            // SAFETY: the call takes only a number.
+            unsafe { libc::raise(libc::SIGSEGV) };
+            tell("lives");
+            read(block + 112);
         }
         Some("work") => work(),
         Some("sized") => {

@@ -74,6 +74,26 @@ fn a_sample_freed_by_another_size_dies() {
     }
 }
 
+/// A block that is no sample is compared as without samples. One in a billion requests is one.
+#[test]
+fn a_block_that_is_no_sample_dies_of_another_size_too() {
+    let text = "<lumalloc>: sized free of # with size 40, which is not its own";
+    for conf in ["guarded_sample:1000000000", "guarded_sample:1000000000,hardened:true"] {
+        let outcome = play("wrong_size", &[("LUMALLOC_CONF", conf)]);
+        assert_eq!(outcome.signal, Some(libc::SIGABRT), "{conf}: {outcome:#?}");
+        assert!(plain(&outcome.stderr).starts_with(text), "{conf}: {outcome:#?}");
+    }
+    play_well("right_sizes", "guarded_sample:1000000000");
+}
+
+/// A program may use all of the bytes that `good_size` tells, whether it gets a sample or not.
+#[test]
+fn the_size_that_is_told_before_is_usable() {
+    for conf in ["guarded_sample:2", "guarded_sample:2,hardened:true"] {
+        play_well("good_size", conf);
+    }
+}
+
 #[test]
 fn without_a_free_slot_a_block_is_hardened_as_others_are() {
     let outcome = play("no_slot", &[("LUMALLOC_CONF", "hardened:true,guarded_sample:1")]);
@@ -103,6 +123,23 @@ fn child() {
         Some("wrong_size") => {
             // SAFETY: a live block, and the mistake that is tested.
             unsafe { raw::free_sized(raw::malloc(100), 40) };
+        }
+        Some("right_sizes") => {
+            for size in 1..20_000 {
+                // SAFETY: a live block, freed once by its size.
+                unsafe { raw::free_sized(raw::malloc(size), size) };
+            }
+        }
+        Some("good_size") => {
+            for size in (1..5000).step_by(7).chain([20_000, 40_000, 1 << 20]) {
+                let blocks: Vec<usize> =
+                    (0..8).map(|_| raw::malloc(size).expose_provenance()).collect();
+                for block in blocks {
+                    // SAFETY: a live block, which holds as many bytes.
+                    unsafe { pointer(block).write_bytes(1, raw::good_size(size, 1)) };
+                    free(block);
+                }
+            }
         }
         Some("write_behind_at_end") => {
             let block = sample(true);

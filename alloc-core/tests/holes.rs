@@ -7,6 +7,7 @@ use common::assert_empty;
 use common::block::Block;
 use common::child::{play_well, scenario};
 use common::random::Random;
+use lumalloc::control::arenas::{self, Pages};
 use lumalloc::observe::totals;
 use lumalloc::raw;
 use std::thread;
@@ -47,7 +48,15 @@ fn child() {
     match scenario().as_deref() {
         Some("purged") => purged(),
         Some("decays") => decays(),
+        Some("decays-from-now-on") => {
+            assert!(arenas::set_decay_ms(0, Pages::Dirty, 400));
+            decays();
+        }
         Some("never") => never(),
+        Some("no-more") => {
+            assert!(arenas::set_decay_ms(0, Pages::Dirty, -1));
+            never();
+        }
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -119,6 +128,7 @@ fn decays() {
 #[test]
 fn what_stays_sparse_for_a_decay_time_is_given_back() {
     play_well("decays", "dirty_decay_ms:400");
+    play_well("decays-from-now-on", "dirty_decay_ms:-1,narenas:1");
 }
 
 fn never() {
@@ -136,4 +146,5 @@ fn never() {
 #[test]
 fn without_decay_nothing_is_given_back() {
     play_well("never", "dirty_decay_ms:-1");
+    play_well("no-more", "dirty_decay_ms:400,narenas:1");
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::alone;
+use common::child::{play_well, scenario};
 use lumalloc::control::{self, ARENAS_ALL, arenas, limits, thread};
 use lumalloc::raw::{self, Flags};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,6 +45,25 @@ fn what_purges_leaves_it() {
     assert!(held() < MIB, "{}", held());
     assert!(!arenas::set_reserve(4000, MIB));
     assert_eq!(arenas::reserve(4000), None);
+}
+
+/// A thread of another arena takes none of it, although that arena has unused memory.
+#[test]
+fn it_is_for_the_threads_of_its_arena() {
+    play_well("other", "narenas:2");
+}
+
+#[test]
+#[ignore = "the scenario of the test above"]
+fn child() {
+    let Some("other") = scenario().as_deref() else { return };
+    let arena_of_a_large_block = || arenas::lookup(raw::malloc(3 * MIB));
+    fill(1, 16 * MIB);
+    assert!(arenas::set_decay_ms(1, arenas::Pages::Dirty, -1));
+    fill(1, 16 * MIB);
+    assert_eq!(arena_of_a_large_block(), Some(1), "its unused memory is anybody's");
+    assert!(arenas::set_reserve(1, 8 * MIB));
+    assert_eq!(arena_of_a_large_block(), Some(0));
 }
 
 static ASKED: AtomicUsize = AtomicUsize::new(0);

@@ -184,9 +184,9 @@ impl Output {
 
     /// Writes the stacks that are not in the file yet, and the mappings that they need.
     fn stacks(&mut self) -> bool {
-        let Output { file, buffer, known, .. } = self;
+        let Output { file, buffer, .. } = self;
         let (mut length, mut last) = (0, self.next_stack - 1);
-        let (mut is_whole, mut are_known) = (true, true);
+        let mut is_whole = true;
         stacks_from(self.next_stack, |number, frames| {
             let mut chunk = Chunk::resume(buffer, format::STACKS, length);
             if !chunk.has_room(frames.len() + 2) {
@@ -196,13 +196,14 @@ impl Output {
             chunk.stack(number, frames);
             length = chunk.length();
             last = last.max(number);
-            are_known &= frames.iter().all(|frame| known.covers(*frame as u64));
         });
         is_whole &= file.write(Chunk::resume(buffer, format::STACKS, length));
+        let are_new = last >= self.next_stack;
         if is_whole {
             self.next_stack = last + 1;
         }
-        if !are_known && process::monotonic().saturating_sub(self.looked) > PAUSE {
+        // A library may lie at the addresses of one that was closed.
+        if are_new && process::monotonic().saturating_sub(self.looked) > PAUSE {
             is_whole &= self.look_at_mappings();
         }
         is_whole
@@ -257,15 +258,11 @@ impl Known {
         self.all.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns whether an address lies in a mapping.
-    fn covers(&self, address: u64) -> bool {
-        ranges::find(self.ranges(), address).is_some()
-    }
-
     /// Adds a mapping, in place of those that were at its addresses before. Returns `false` if it
     /// is known.
     fn add(&mut self, mapping: &Mapping<'_>) -> bool {
-        let hash = mappings::hash(mapping.name) ^ mapping.offset;
+        let file = mappings::hash(mapping.name) ^ mappings::hash(mapping.build_id).rotate_left(32);
+        let hash = file ^ mapping.offset;
         let new = [mapping.start, mapping.end, hash];
         let (first, behind) = ranges::overlapped(self.ranges(), new);
         if self.all.get(first..behind) == Some(&[new]) {
@@ -369,19 +366,27 @@ mod tests {
         std::fs::remove_dir_all(&directory).expect("removed");
     }
 
+    fn covers(known: &Known, address: u64) -> bool {
+        ranges::find(known.ranges(), address).is_some()
+    }
+
     #[test]
     fn a_mapping_is_new_once_and_when_another_file_takes_its_place() {
         let mut known = Known::NONE;
         let mapping =
             |start, name| Mapping { start, end: start + 16, offset: 0, name, build_id: b"" };
+        // A library that was built anew has its name and its length.
+        let built = |build_id| Mapping { build_id, ..mapping(0, b"/a") };
+        assert!(known.add(&built(b"1")) && !known.add(&built(b"1")) && known.add(&built(b"2")));
+        let mut known = Known::NONE;
         assert!(known.add(&mapping(32, b"/a")) && !known.add(&mapping(32, b"/a")));
         assert!(known.add(&mapping(64, b"/a")) && known.add(&mapping(32, b"/b")));
         assert!(!known.add(&mapping(32, b"/b")) && known.count == 2);
-        let covered = [31, 32, 47, 48, 64, 80].map(|address| known.covers(address));
+        let covered = [31, 32, 47, 48, 64, 80].map(|address| covers(&known, address));
         assert_eq!(covered, [false, true, true, false, true, false]);
         // What overlaps others replaces them, and they are new when they come back.
         assert!(known.add(&mapping(40, b"/c")) && known.count == 2);
-        let covered = [39, 40, 55, 56, 64].map(|address| known.covers(address));
+        let covered = [39, 40, 55, 56, 64].map(|address| covers(&known, address));
         assert_eq!(covered, [false, true, true, false, true]);
         assert!(known.add(&mapping(32, b"/b")) && known.add(&mapping(0, b"/d")));
         assert!(!known.add(&mapping(32, b"/b")) && known.count == 3);

@@ -128,6 +128,10 @@ fn write_stack(
         return;
     }
     text.bytes(b"@");
+    if stack.is_empty() {
+        // Without an address, jeprof takes what follows for the stack before.
+        text.bytes(b" 0x0");
+    }
     for frame in stack {
         text.blank().hexadecimal(*frame as u64);
     }
@@ -141,8 +145,23 @@ fn write_stack(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::format;
     use std::string::String;
     use std::vec::Vec;
+
+    #[test]
+    fn a_stack_without_addresses_has_one_for_jeprof() {
+        let mut line = Line { live: Estimate::default(), ever: Estimate::default() };
+        line.live.add(3, 16, 0);
+        for (stack, first) in [(&[][..], "@ 0x0\n"), (&[0x10, 0x20][..], "@ 0x10 0x20\n")] {
+            let mut bytes = Vec::new();
+            let mut text = Text::new(&mut bytes);
+            write_stack(&mut text, None, stack, &line, 0);
+            assert!(text.end());
+            let expected = format!("{first}  t*: 3: 48 [0: 0]\n");
+            assert_eq!(String::from_utf8(bytes), Ok(expected));
+        }
+    }
 
     #[test]
     fn a_process_without_samples_has_an_empty_profile() {

@@ -19,6 +19,7 @@ use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
 use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::observe::{self, SampleLog, SampleMoment};
 use lumalloc::{VERSION, control, options};
 
@@ -29,7 +30,7 @@ pub enum Refusal {
     Off,
     /// A log is kept already.
     Running,
-    /// No log is kept.
+    /// No log is kept, or one that was begun before a fork, which is the parent's.
     Stopped,
     /// The name is empty, or longer than any path. Or there is none, because the prefix is empty.
     BadName,
@@ -39,6 +40,8 @@ pub enum Refusal {
 
 /// The name of the file of the present log.
 static NAME: NameLock = NameLock::new();
+/// The process that began it, as the number of forks before it, and 1. 0: none.
+static BEGUN_BY: AtomicU64 = AtomicU64::new(0);
 static FILES: Numbered = Numbered::new(".json");
 
 /// Begins a log of the samples that are freed. It is kept in memory until [`stop`] writes it to the
@@ -55,6 +58,7 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
         return Err(Refusal::Running);
     }
     NAME.with(|present| *present = path);
+    BEGUN_BY.store(this_process(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -75,12 +79,20 @@ pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     if control::profile::is_enabled() { end(tell) } else { Err(Refusal::Off) }
 }
 
+fn this_process() -> u64 {
+    observe::fork_generation() + 1
+}
+
 /// [`stop`] where samples are taken. It is out of line, because each process calls `stop` at its
 /// end, and its pages are not to be loaded for that.
 #[cold]
 #[inline(never)]
 fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     let log = control::profile::stop_log().ok_or(Refusal::Stopped)?;
+    if BEGUN_BY.load(Ordering::Relaxed) != this_process() {
+        // The file is that of the parent process, which may write to it still.
+        return Err(Refusal::Stopped);
+    }
     let path = NAME.with(|path| path.clone());
     let written = write_whole(path.as_c_str(), |sink| write(sink, &log));
     written.map_err(|error| {

@@ -21,11 +21,12 @@ use crate::event_output::Output;
 use crate::old_blocks;
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
-use crate::process::{monotonic, process_id};
+use crate::process::monotonic;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::control::{monitor, monitor::Record};
+use lumalloc::observe;
 
 pub use lumalloc::control::monitor::Counts;
 
@@ -66,7 +67,13 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 fn state_of(what: u64) -> u64 {
-    u64::from(process_id()) << 8 | what
+    this_process() << 8 | what
+}
+
+/// Tells this process from those that it was forked from. Their numbers may be the same, each in
+/// its own namespace.
+fn this_process() -> u64 {
+    observe::fork_generation() + 1
 }
 
 /// Enters a state from the one before. `None`: nothing was going on. Returns whether it was so.
@@ -89,7 +96,7 @@ fn leave() {
 /// Returns whether events are being recorded, or a recording is beginning or ending.
 #[must_use]
 pub fn is_running() -> bool {
-    STATE.load(Ordering::Relaxed) >> 8 == u64::from(process_id())
+    STATE.load(Ordering::Relaxed) >> 8 == this_process()
 }
 
 /// Returns the counts of events of the present recording, or of the last one. Old blocks that could

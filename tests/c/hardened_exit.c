@@ -3,6 +3,8 @@
 //
 //   fork  argv[3] children of a process with such a thread call exit
 //   late  a thread makes its first allocation argv[3] microseconds after it begins, while main returns
+//   last  a thread allocates when it ends, after the library has taken its cache, and main returns argv[3]
+//         microseconds later
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,47 @@ static void *busy(void *unused)
   return NULL;
 }
 
+static volatile int ends;
+
+static void at_end(void *unused)
+{
+  ends = 1;
+  busy(unused);
+}
+
+static void *ending(void *key)
+{
+  // The thread gets a cache.
+  void *first = malloc(size);
+  __asm__ volatile("" : : "r"(first) : "memory");
+  free(first);
+  pthread_setspecific(*(pthread_key_t *)key, key);
+  return NULL;
+}
+
+static void fill(void)
+{
+  // What is looked at at the exit.
+  for (int i = 0; i < 100000; i++) {
+    void *block = malloc(1000);
+    __asm__ volatile("" : : "r"(block) : "memory");
+  }
+}
+
+static int last(void)
+{
+  fill();
+  // The library made its key at the first allocation, so its destructor runs before this one.
+  static pthread_key_t key;
+  pthread_t thread;
+  if (pthread_key_create(&key, at_end) || pthread_create(&thread, NULL, ending, &key)) return 3;
+  while (!ends) usleep(10);
+  struct timespec pause = {0, delay};
+  delay = 0;
+  nanosleep(&pause, NULL);
+  return 0;
+}
+
 static void begin(void)
 {
   pthread_t thread;
@@ -39,11 +82,7 @@ static int late(void)
   void *first = malloc(size);
   __asm__ volatile("" : : "r"(first) : "memory");
   free(first);
-  // What is looked at at the exit.
-  for (int i = 0; i < 100000; i++) {
-    void *block = malloc(1000);
-    __asm__ volatile("" : : "r"(block) : "memory");
-  }
+  fill();
   begin();
   return 0;
 }
@@ -68,7 +107,7 @@ int main(int argc, char **argv)
   if (argc != 4) return 2;
   size = strtoul(argv[2], NULL, 10);
   int number = atoi(argv[3]);
-  if (strcmp(argv[1], "late")) return forks(number);
+  if (strcmp(argv[1], "fork") == 0) return forks(number);
   delay = number * 1000L;
-  return late();
+  return strcmp(argv[1], "late") ? last() : late();
 }

@@ -93,11 +93,15 @@ static void idle(void) {
          threads, mask);
 }
 
-static int is_on(void) {
+static int is_set(const char *key) {
     char on = 2;
     size_t length = 1;
-    CHECK(mallctl("background_thread", &on, &length, NULL, 0) == 0);
+    CHECK(mallctl(key, &on, &length, NULL, 0) == 0);
     return on;
+}
+
+static int is_on(void) {
+    return is_set("background_thread");
 }
 
 static void try(void) {
@@ -107,7 +111,7 @@ static void try(void) {
     CHECK(mallctl("background_thread", NULL, NULL, &on, 1) == EAGAIN);
     CHECK(!is_on());
     dirty(8);
-    printf("refused\n");
+    printf("refused, auto=%d\n", is_set("background_thread_auto"));
 }
 
 static void refused(void) {

@@ -135,6 +135,7 @@ fn threads_at_the_end_of_a_process_are_not_reported() {
     ends_well("fork", "8200", 300);
     ends_well("fork", "100", 300);
     (1..=60).for_each(|n| ends_well("late", "600", n * 100));
+    (1..=60).for_each(|n| ends_well("last", "600", n * 10));
 }
 
 /// A program may have a `new[]` of its own that calls `new`, and use the library's `delete[]`. So

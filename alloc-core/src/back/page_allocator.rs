@@ -174,7 +174,7 @@ impl PageAllocator {
         let gap = usize::from(access::leaves_gap(pages));
         let more = pages - extent.pages() + gap;
         let new = expand::new_pages(extent, more + gap)?;
-        if new > 0 && !self.admits(new) {
+        if self.is_hooked() || (new > 0 && !self.admits(new)) {
             return None;
         }
         self.runs.keep_records()?;
@@ -196,7 +196,9 @@ impl PageAllocator {
         align: usize,
     ) -> Option<&'static Extent> {
         let more = pages.saturating_sub(run.pages());
-        let is_wanted = moves::is_wanted(&self.runs, run, pages, align) && self.admits(more);
+        // The arena may have got hooks since the caller looked.
+        let may_move = !self.is_hooked() && moves::is_wanted(&self.runs, run, pages, align);
+        let is_wanted = may_move && self.admits(more);
         let (runs, in_use) = (&mut self.runs, &mut self.in_use);
         let new = is_wanted.then(|| moves::begin(runs, in_use, run, pages, align))?;
         self.report();
@@ -260,11 +262,11 @@ impl PageAllocator {
         Batch::take(&mut self.runs, hooks, Unused { dirty, muzzy }, lazily)
     }
 
-    /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
+    /// Files a purged batch. Returns `false` if the system refused all runs. Purging then stops.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
-        let all = batch.file(&mut self.runs, &mut self.purges);
+        let any = batch.file(&mut self.runs, &mut self.purges);
         self.report();
-        all
+        any
     }
 
     // --- hooks ---

@@ -296,6 +296,25 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
 }
 
 #[test]
+fn runs_that_the_system_refuses_do_not_keep_others_from_being_purged() {
+    let failing = keep(Box::new(Failing::new(Mmap)));
+    let mut pages = PageAllocator::for_test(failing);
+    let runs: Vec<_> =
+        (0..200).map(|_| pages.allocate(1, PAGE, Memory::Any).expect("memory")).collect();
+    runs.iter().step_by(2).for_each(|run| pages.free(run));
+    assert_eq!(pages.counts().dirty, 100);
+    failing.fail_every(3, Refused::Purge);
+    purge(&mut pages, 0, 0);
+    // The last of them may have been refused alone.
+    assert!(pages.counts().dirty <= 1, "{:?}", pages.counts().dirty);
+    failing.fail_every(1, Refused::Purge);
+    runs.iter().skip(1).step_by(2).for_each(|run| pages.free(run));
+    purge(&mut pages, 0, 0);
+    assert!(pages.counts().dirty >= 100, "it ends where all are refused");
+    pages.check();
+}
+
+#[test]
 fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
     let mut pages = PageAllocator::for_test(&Mmap);
     let run = pages.allocate(4, PAGE, Memory::Any).unwrap();

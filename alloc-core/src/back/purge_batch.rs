@@ -144,9 +144,10 @@ impl Batch {
         Batch { first, from, lazily, retain, provider, hooks }
     }
 
-    /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
+    /// Files a purged batch. Returns `false` if the system refused all runs. Purging then stops.
+    /// Refused runs are the youngest from now on, so those that are not tried yet come first.
     pub(super) fn file(self, runs: &mut FreeRuns, counts: &mut PurgeCounts) -> bool {
-        let mut all = true;
+        let mut any = false;
         let mut next = self.first;
         let purges = counts.of(self.from);
         purges.passes += 1;
@@ -157,7 +158,7 @@ impl Batch {
             let state = run.note.after_purge();
             // The system would refuse such a run again.
             let refused = state == ExtentState::Dirty || state == self.from;
-            all &= !refused;
+            any |= !refused;
             if !refused {
                 purges.calls += 1;
                 purges.pages += run.pages() as u64;
@@ -168,7 +169,7 @@ impl Batch {
                 runs.file(run, state);
             }
         }
-        all
+        any
     }
 }
 

@@ -10,6 +10,13 @@ pub(crate) type FaultHandler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t,
 /// A signal action that was in force before.
 pub(crate) struct SignalAction(libc::sigaction);
 
+impl SignalAction {
+    /// Returns whether the action is to ignore the signal.
+    pub(crate) fn is_to_ignore(&self) -> bool {
+        self.0.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// Sets the handler of memory faults. Returns the previous action, or `None` on failure.
 pub(crate) fn set_fault_handler(handler: FaultHandler) -> Option<SignalAction> {
     // SAFETY: all zero is a valid action: the default.
@@ -34,6 +41,12 @@ pub(crate) fn restore_fault_handler(before: Option<&SignalAction>) {
     let none = core::ptr::null_mut();
     // SAFETY: the action was in force before, or is the default.
     keep_errno(|| unsafe { libc::sigaction(libc::SIGSEGV, core::ptr::from_ref(action), none) });
+}
+
+/// Sends a signal to the calling thread.
+pub(crate) fn send_to_itself(signal: c_int) {
+    // SAFETY: the call takes only a number.
+    keep_errno(|| unsafe { libc::raise(signal) });
 }
 
 /// Calls the handler of a previous action. Returns `false` if it has none.

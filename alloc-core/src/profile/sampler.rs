@@ -239,9 +239,11 @@ fn tell_untold() {
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
     note_left_out();
+    // First, because the present rate says how much each sample stands for: of the samples that
+    // other threads take meanwhile, none of the old rate may stay.
+    rate::set(lg_sample);
     live::clear();
     sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::forget_freed);
-    rate::set(lg_sample);
 }
 
 #[cfg(test)]

@@ -85,14 +85,27 @@ pub(crate) fn forked(f: impl FnOnce()) {
     assert_eq!(status, 0, "the child's status");
 }
 
-/// From here on no thread can be made, because there is no address space for a stack.
+/// From here on no thread can be made, because the user may have no more of them.
 pub(crate) fn no_more_threads() {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is readable.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const none) }, 0);
+    no_threads_for_now();
+}
+
+/// As [`no_more_threads`], until [`threads_again`] gets what this returns.
+pub(crate) fn no_threads_for_now() -> libc::rlimit {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the place is writable.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &raw mut before) }, 0);
+    threads_again(libc::rlimit { rlim_cur: 0, ..before });
     // SAFETY: the call takes only numbers. Root would not be bound by the limit.
     if unsafe { libc::geteuid() } == 0 {
         // SAFETY: the call takes only numbers.
         assert_eq!(unsafe { libc::setuid(65_534) }, 0);
     }
+    before
+}
+
+/// Sets how many threads the user may have.
+pub(crate) fn threads_again(limit: libc::rlimit) {
+    // SAFETY: the limit is readable.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) }, 0);
 }

@@ -116,6 +116,9 @@ impl Findings {
             Step::Allocated => {
                 self.gone.remove(&event.address);
             }
+            // A block was taken for an old one while a thread was about to record its allocation,
+            // or just freed it unrecorded.
+            Step::Replaced(block) if block.is_old() => self.unseen += 1,
             Step::Replaced(block) => self.anomaly(Anomaly::LiveAddress(block, *event)),
             Step::Deleted(block) => {
                 self.gone.insert(event.address, (Some(block), *event));
@@ -176,6 +179,15 @@ mod tests {
                 (kind, second.time - START, Some(first.time - START))
             }
         }
+    }
+
+    /// Its thread was about to record the allocation when the block was listed, or had just freed
+    /// it without that.
+    #[test]
+    fn an_allocation_where_an_old_block_was_is_none() {
+        let file = File::default().old(10, &[[0x10, 8, 0]]).events(1, &[(15, new(0x10), 0)]);
+        let found = analysis(&file, 9);
+        assert_eq!((found.anomalies.len(), found.deleted_unseen), (0, 1));
     }
 
     #[test]

@@ -72,7 +72,10 @@ impl Reader {
                 u64::from_str_radix(digits, 16)
                     .map_err(|_| format!("{} is no address", excerpt(word)))
             });
-            self.stacks.push(addresses.collect::<Result<_>>()?);
+            // A stack without addresses is written as 0, because of jeprof.
+            let mut addresses = addresses.collect::<Result<Vec<u64>>>()?;
+            addresses.retain(|address| *address != 0);
+            self.stacks.push(addresses);
             self.lines.push(Lines::default());
         } else if let Some((thread, numbers, name)) = numbers(line) {
             match (self.lines.last_mut(), thread) {
@@ -245,6 +248,15 @@ MAPPED_LIBRARIES:
         assert_eq!(profile.comment("stats.allocated"), Some("4096"));
         assert_eq!((profile.comment("pid"), profile.comment("else")), (Some("7"), Some("")));
         assert_eq!(profile.total(), read(EXACT.as_bytes()).expect("a profile").total());
+    }
+
+    #[test]
+    fn a_stack_may_have_no_addresses() {
+        for stack in ["@", "@ 0x0", "@ 0x0000000000000000"] {
+            let text = format!("heap_v2/1\n{stack}\n t*: 2: 40 [0: 0]\nMAPPED_LIBRARIES:\n");
+            let profile = read(text.as_bytes()).expect("a profile");
+            assert_eq!((profile.total().live_bytes, profile.stacks), (40, vec![vec![]]), "{stack}");
+        }
     }
 
     #[test]

@@ -20,7 +20,8 @@ const UNKNOWN: usize = usize::MAX;
 const WORTH_A_LOOK: usize = (16 << 20) / PAGE;
 /// The soft bound in a container, in hundredths of the container's memory.
 const PART: u64 = 95;
-/// Unused pages are purged once more after growth by this part of the soft bound.
+/// Unused pages are purged once more after growth by this part of the soft bound, or at the bound
+/// if what is held was meanwhile by this part less than the last purge had left.
 const AGAIN: usize = 64;
 
 /// Pages with memory in all arenas, as they last reported.
@@ -40,8 +41,12 @@ pub(crate) const ANY: usize = usize::MAX;
 
 /// The bytes that count for the bounds: pages with memory, and records.
 pub(crate) fn held() -> usize {
+    bytes_beside_records(HELD.load(Relaxed))
+}
+
+fn bytes_beside_records(pages: usize) -> usize {
     let records = metadata::USED.get() + page_map::USED.get();
-    (HELD.load(Relaxed) << LG_PAGE) + records as usize
+    (pages << LG_PAGE) + records as usize
 }
 
 /// The hard bound in bytes. 0 is no bound.
@@ -105,19 +110,42 @@ pub(crate) fn note_purge() {
     PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
 }
 
-/// From how many bytes on a purge is due, with `held` bytes beside the soft bound `soft`. The last
-/// purge put it off until `put_off`. `None`: less is held, so the next one is due at the bound.
-fn purge_at(held: usize, soft: usize, put_off: usize) -> Option<usize> {
-    (held >= soft).then_some(put_off)
+/// What `held` bytes beside a soft bound call for.
+#[derive(PartialEq, Eq, Debug)]
+enum Call {
+    /// A purge.
+    Purge,
+    /// Nothing. Less is held than the last purge has left, so the next one is due at the bound.
+    Forget,
+    /// Nothing. The next purge is due where the last one has put it off to.
+    Wait,
+}
+
+/// What `held` bytes beside the soft bound `soft` call for. The last purge has put the next one off
+/// until `put_off` bytes are held.
+///
+/// A program whose blocks in use nearly reach the bound goes beyond it again and again. That is no
+/// reason for a purge each time, so the last one counts until clearly less is held than it has
+/// left.
+fn call(held: usize, soft: usize, put_off: usize) -> Call {
+    let part = soft / AGAIN;
+    let left = put_off.saturating_sub(part);
+    if held >= soft.max(put_off) {
+        Call::Purge
+    } else if held < soft && held + part < left {
+        Call::Forget
+    } else {
+        Call::Wait
+    }
 }
 
 /// Notes whether a purge is due, with `held` bytes beside the soft bound `soft`.
 fn note_beside(held: usize, soft: usize) {
     let put_off = PURGE_AT.load(Relaxed);
-    match purge_at(held, soft, put_off) {
-        Some(at) if held >= at => DUE.store(true, Relaxed),
-        None if put_off != 0 => PURGE_AT.store(0, Relaxed),
-        _ => {}
+    match call(held, soft, put_off) {
+        Call::Purge => DUE.store(true, Relaxed),
+        Call::Forget if put_off != 0 => PURGE_AT.store(0, Relaxed),
+        Call::Forget | Call::Wait => {}
     }
 }
 
@@ -210,7 +238,7 @@ impl Bounds {
             0 => {}
             UNKNOWN if all < WORTH_A_LOOK => {}
             UNKNOWN => DUE.store(true, Relaxed),
-            soft => note_beside(all << LG_PAGE, soft),
+            soft => note_beside(bytes_beside_records(all), soft),
         }
     }
 }
@@ -221,11 +249,22 @@ mod tests {
 
     #[test]
     fn a_purge_during_a_peak_puts_none_off_after_it() {
-        assert_eq!(purge_at(99, 100, 0), None);
-        assert_eq!(purge_at(100, 100, 0), Some(0), "due");
-        // A purge at 200 has put the next one off.
-        assert_eq!(purge_at(201, 100, 203), Some(203));
-        assert_eq!(purge_at(99, 100, 203), None, "the next one is due at the bound again");
+        assert_eq!(call(1000, 1000, 0), Call::Purge);
+        // A purge at 2000 has put the next one off.
+        assert_eq!(call(2010, 1000, 2015), Call::Wait);
+        assert_eq!(call(2015, 1000, 2015), Call::Purge);
+        assert_eq!(call(1000, 1000, 2015), Call::Wait);
+        assert_eq!(call(999, 1000, 2015), Call::Forget, "the next one is due at the bound again");
+    }
+
+    #[test]
+    fn use_that_goes_up_and_down_at_the_bound_is_not_purged_each_time() {
+        // A purge has left 999 of 1000.
+        assert_eq!(call(999, 1000, 1014), Call::Wait);
+        assert_eq!(call(1000, 1000, 1014), Call::Wait);
+        assert_eq!(call(984, 1000, 1014), Call::Wait);
+        assert_eq!(call(983, 1000, 1014), Call::Forget);
+        assert_eq!(call(1014, 1000, 1014), Call::Purge);
     }
 
     #[test]

@@ -138,10 +138,10 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
             return block;
         }
     }
-    let Some(arena) = arena.or_else(thread_begin::home) else { return no_memory(size) };
+    let Some(from) = arena.or_else(thread_begin::home) else { return no_memory(size) };
     let block = with_retry(|| match block_size::room(size, flags.align) {
         Some(room) if room <= MAX_CACHED => small(arena, room, size, flags.zero),
-        Some(_) => large(arena, size, flags),
+        Some(_) => large(from, size, flags),
         None => core::ptr::null_mut(),
     });
     background::tick_outside();
@@ -150,7 +150,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     if block.is_null() { no_memory(size) } else { block }
 }
 
-fn small(arena: &'static Arena, room: usize, size: usize, zero: bool) -> *mut u8 {
+fn small(arena: Option<&'static Arena>, room: usize, size: usize, zero: bool) -> *mut u8 {
     let class = SizeClass::of(room);
     let block = small_blocks::malloc_uncached(arena, class, size);
     if block.is_null() { block } else { ready(block, class, size, zero) }

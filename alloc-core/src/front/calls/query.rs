@@ -68,6 +68,9 @@ pub fn good_size(size: usize, align: usize) -> usize {
     // Makes the modes known at the first call.
     thread_begin::real_cache();
     if let Some(room) = block_size::room(size, align).filter(|room| *room <= MAX_CACHED) {
+        if guarded::may_be_sample(size) {
+            return size.max(1);
+        }
         return usable_of(SizeClass::of(room), size);
     }
     let Some(rounded) = size_for_align(size, align) else { return 0 };

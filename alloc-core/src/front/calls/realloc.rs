@@ -18,7 +18,7 @@ use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
-use crate::profile::sampler;
+use crate::profile::{hooks, sampler};
 
 /// Changes the size of a block, in place or by a move. The contents are kept up to the lesser size.
 /// Returns null if there is no memory; the block is then unchanged.
@@ -196,7 +196,8 @@ pub(crate) unsafe fn lengthened(
     zero: bool,
 ) -> Option<*mut u8> {
     let entry = page_map::lookup(ptr as usize);
-    if size <= MAX_CACHED || Slab::of(entry).is_some() {
+    // A hook for frees is told before the memory goes.
+    if size <= MAX_CACHED || Slab::of(entry).is_some() || hooks::FREED.is_set() {
         return None;
     }
     let extent = entry.extent()?;

@@ -167,9 +167,14 @@ pub(crate) fn flush(id: u32) -> bool {
 
 /// As [`flush()`], but also gives the number back.
 pub(crate) fn destroy(id: u32) -> bool {
-    let taken = place(id).and_then(|place| place.0.lock().take());
-    let Some(Cache(cache)) = taken else { return false };
+    let Some(place) = place(id) else { return false };
+    // A fork waits for the place, so that no child has a cache with blocks that is in no place.
+    let mut place = place.0.lock();
+    let Some(Cache(cache)) = &*place else { return false };
+    let cache = *cache;
     thread_end::empty(cache);
+    *place = None;
+    drop(place);
     put(cache);
     true
 }

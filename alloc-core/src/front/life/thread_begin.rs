@@ -31,8 +31,9 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
 
 /// As [`real_cache`], for a free. A thread that ends may free what the C library has kept of other
 /// threads, after its destructors have run. It gets no cache, because nothing would take it back.
+/// Where nothing tells who calls, no thread gets one that has only freed so far.
 pub(crate) fn real_cache_to_free() -> Option<&'static RealCache> {
-    if tls::current().kind() == Kind::Empty && may_start::is_called_by_loader() == Some(true) {
+    if tls::current().kind() == Kind::Empty && may_start::is_called_by_loader() != Some(false) {
         return None;
     }
     real_cache()

@@ -18,6 +18,7 @@ use crate::front::modes::block_size::Given;
 use crate::front::modes::{guarded, judge, operators};
 use crate::ground::operator::Operator;
 use crate::ground::options;
+use crate::ground::size_class::BIN_BYTES;
 use crate::ground::size_class::OFFSET_UNIT;
 use crate::middle::blocks::{empty_blocks, misuse_report};
 use crate::middle::slabs::slab::Slab;
@@ -149,7 +150,7 @@ unsafe fn free_sized(
     let is_done = diverted::free(block)
         // SAFETY: the caller's promise.
         || unsafe { sealed::free_sized(cache, block, given, operator) }
-        || (guarded::is_on() && put_known(cache, block));
+        || (guarded::is_on() && put_known_as(cache, block, given));
     if !is_done {
         operators::check(block, operator);
         // SAFETY: the caller's promise.
@@ -189,6 +190,13 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
 #[inline]
 fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
     class_map::bin_offset(block).is_some_and(|offset| cache.bin_at(offset).put(block))
+}
+
+/// As [`put_known`], if the block is of the class that the size and the alignment tell.
+#[inline]
+fn put_known_as(cache: &'static ThreadCache, block: *mut u8, given: Given) -> bool {
+    let offset = given.bin() * BIN_BYTES;
+    class_map::bin_offset(block) == Some(offset) && cache.bin_at(offset).put(block)
 }
 
 #[inline(never)]

@@ -5,9 +5,9 @@ use super::out_of_memory::no_memory;
 use super::retry::with_retry;
 use super::{recorded, sampled};
 use crate::back::map::page_map;
-use crate::front::cache::current;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::thread::Moves;
+use crate::front::cache::{current, registry};
 use crate::front::life::{background, thread_begin};
 use crate::front::modes::block_size::{self, usable};
 use crate::front::modes::until_sample::Due;
@@ -18,6 +18,7 @@ use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, s
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
+use crate::middle::arenas::home_arena::HomeArena;
 use crate::middle::blocks::misuse_report;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
@@ -64,22 +65,51 @@ fn small(class: SizeClass, size: usize) -> *mut u8 {
             return block;
         }
     }
-    let block = thread_begin::home()
-        .map_or(core::ptr::null_mut(), |arena| malloc_uncached(arena, class, size));
+    let block = malloc_uncached(None, class, size);
     background::tick_outside();
     block
 }
 
-/// Allocates one small block past all caches, for a request of `size` bytes. Returns null if there
-/// is no memory.
-pub(crate) fn malloc_uncached(arena: &'static Arena, class: SizeClass, size: usize) -> *mut u8 {
+/// Allocates one small block past all caches, for a request of `size` bytes: in this arena and from
+/// its own memory, or without one at the home of the calling thread. Returns null if there is no
+/// memory.
+pub(crate) fn malloc_uncached(
+    arena: Option<&'static Arena>,
+    class: SizeClass,
+    size: usize,
+) -> *mut u8 {
+    match (arena, thread_begin::real_cache()) {
+        (None, Some(cache)) => malloc_at_home(&cache.owner.home, class, size),
+        (arena, _) => {
+            arena.or_else(|| arena_list::by_id(0)).map_or(core::ptr::null_mut(), |arena| {
+                past_caches(arena, class, size, || uncached::allocate(arena, class))
+            })
+        }
+    }
+}
+
+/// As [`malloc_uncached`], at a thread's home. The thread may move to another one.
+fn malloc_at_home(home: &HomeArena, class: SizeClass, size: usize) -> *mut u8 {
+    let arena = choose_arena::at_home(home);
+    past_caches(arena, class, size, || {
+        let (block, was_taken) = uncached::allocate_at(home, arena, class);
+        if was_taken {
+            choose_arena::note_meeting(home, arena, registry::CACHES.get() as u32);
+        }
+        block
+    })
+}
+
+fn past_caches(
+    arena: &'static Arena,
+    class: SizeClass,
+    size: usize,
+    allocate: impl FnOnce() -> *mut u8,
+) -> *mut u8 {
     if let Some(sample) = sampled::small_past_bins(arena, class, size) {
         return sample;
     }
-    let (block, was_taken) = uncached::allocate(arena, class);
-    if was_taken && let Some(cache) = current::real_cache() {
-        choose_arena::note_meeting(&cache.owner.home, arena);
-    }
+    let block = allocate();
     if !block.is_null() {
         current::count_given(usable(class));
     }
@@ -216,13 +246,13 @@ mod tests {
         let arena = choose_arena::create().expect("an arena");
         let class = SizeClass::of(320);
         let bin = arena.bin(class);
-        let [one, two] = [(); 2].map(|()| malloc_uncached(arena, class, 320));
+        let [one, two] = [(); 2].map(|()| malloc_uncached(Some(arena), class, 320));
         assert!(!one.is_null() && one != two);
         let slab = Slab::of(page_map::lookup(one as usize)).expect("a slab");
         assert_eq!((slab.arena(), slab.used(), bin.filled.get()), (arena.id(), 2, 2));
         free_uncached(slab, one as usize);
         assert_eq!((slab.used(), bin.flushed.get()), (1, 1));
-        assert_eq!(malloc_uncached(arena, class, 320), one, "the lowest free block");
+        assert_eq!(malloc_uncached(Some(arena), class, 320), one, "the lowest free block");
         free_uncached(slab, one as usize);
         free_uncached(slab, two as usize);
     }

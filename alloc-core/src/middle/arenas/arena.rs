@@ -20,7 +20,9 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::units::LG_PAGE;
 use crate::middle::slabs::slab::Slab;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 
 /// One arena.
 pub(crate) struct Arena {
@@ -29,8 +31,8 @@ pub(crate) struct Arena {
     created: bool,
     /// Whether blocks may be allocated here: see `arena_end`.
     life: Life,
-    /// Unused pages are given back at once, because the dirty decay time is 0.
-    at_once: AtomicBool,
+    /// The dirty decay time in milliseconds, for those who do not hold the lock of the pages.
+    decay_ms: AtomicIsize,
     /// Unused pages that stay, whatever purges: see `reserve`.
     reserve: AtomicUsize,
     /// The functions that the arena's pages come from, if it has hooks.
@@ -64,7 +66,7 @@ impl Arena {
             id: id,
             created: created,
             life: Life::new(),
-            at_once: AtomicBool::new(false),
+            decay_ms: AtomicIsize::new(-1),
             reserve: AtomicUsize::new(0),
             hooks: Hooks::new(id),
             hooked: AtomicBool::new(false),
@@ -243,6 +245,7 @@ impl Arena {
         loop {
             let Some(batch) = self.pages.lock().allocator.take_batch(dirty, muzzy) else { return };
             batch.purge();
+            // The system may refuse some runs, as it does for locked memory, and take others.
             if !self.pages.lock().allocator.file_batch(batch) {
                 return;
             }
@@ -252,12 +255,17 @@ impl Arena {
     /// Whether the arena's unused pages are given back at once.
     #[inline]
     pub(crate) fn purges_at_once(&self) -> bool {
-        self.at_once.load(Relaxed)
+        self.decay_ms.load(Relaxed) == 0
     }
 
-    /// Sets whether the arena's unused pages are given back at once.
-    pub(in crate::middle) fn set_purges_at_once(&self, at_once: bool) {
-        self.at_once.store(at_once, Relaxed);
+    /// Notes the decay time of dirty pages in milliseconds: -1 never, 0 at once.
+    pub(in crate::middle) fn note_decay_ms(&self, millis: isize) {
+        self.decay_ms.store(millis, Relaxed);
+    }
+
+    /// Whether the arena's unused pages are never given back by decay.
+    pub(in crate::middle) fn keeps_unused(&self) -> bool {
+        self.decay_ms.load(Relaxed) < 0
     }
 
     /// Purges unused pages until at most `dirty` and `muzzy` ones are left, unless a fork is under
@@ -326,6 +334,8 @@ impl Arena {
         // Under the lock, so that a thread that has found the hooks can ask them.
         self.hooked.store(true, Relaxed);
         pages.allocator.hook(&self.hooks);
+        // What growth called for so far would be purged by the hooks, under a lock.
+        let _forgotten = pages.allocator.take_growth();
         before
     }
 
@@ -408,9 +418,24 @@ mod tests {
         use_and_free(arena);
         arena.purge_if_at_once();
         assert_eq!(dirty(arena), RUN);
-        arena.set_purges_at_once(true);
+        arena.note_decay_ms(0);
         arena.purge_if_at_once();
         assert_eq!(dirty(arena), 0);
+    }
+
+    #[test]
+    fn growth_before_hooks_calls_for_no_purge_by_them() {
+        let arena = arena();
+        let grow = |length: usize| {
+            let mut pages = arena.pages.lock();
+            let run = pages.allocator.allocate(length, PAGE, Memory::Any).expect("memory");
+            pages.allocator.free(run);
+        };
+        [1000, 2000, 4100].into_iter().for_each(grow);
+        assert!(arena.pages.lock().allocator.take_growth().is_some(), "it counts");
+        [9000, 20_000].into_iter().for_each(grow);
+        arena_hooks::set(arena, core::ptr::null_mut());
+        assert_eq!(arena.pages.lock().allocator.take_growth(), None);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
             pages.allocator.list_active();
         }
     }
-    arena.set_purges_at_once(dirty == 0);
+    arena.note_decay_ms(dirty);
     note_decay_ms(dirty);
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn set_decay_ms(arena: &Arena, aging: Aging, millis: isize) -> bool {
     }
     arena.pages.lock().allocator.aging().set_millis(aging == Aging::Dirty, millis);
     if aging == Aging::Dirty {
-        arena.set_purges_at_once(millis == 0);
+        arena.note_decay_ms(millis);
         note_decay_ms(millis);
     }
     match aging {

@@ -130,17 +130,18 @@ static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
 
 /// Notes that a thread found a bin of the arena `met_in` taken by another thread, past the caches.
 /// If that arena is its home and this happens often, the thread moves to the next arena, which is
-/// made if needed. Called under no lock of an arena.
+/// made if needed. There are no more arenas for this than `threads`, because two threads also meet
+/// where one frees the other's blocks. Called under no lock of an arena.
 #[cold]
 #[inline(never)]
-pub(crate) fn note_meeting(home: &HomeArena, met_in: &Arena) {
+pub(crate) fn note_meeting(home: &HomeArena, met_in: &Arena, threads: u32) {
     if is_percpu() || home.is_bound() || !core::ptr::eq(home.get(), met_in) {
         return;
     }
     if !home.meets_often() {
         return;
     }
-    let next = || NEXT_HOME.fetch_add(1, Relaxed).checked_rem(limit());
+    let next = || NEXT_HOME.fetch_add(1, Relaxed).checked_rem(limit().min(threads));
     let other = next().filter(|next| *next != met_in.id()).or_else(next);
     if let Some(arena) = other.and_then(automatic) {
         home.set(arena);
@@ -148,13 +149,14 @@ pub(crate) fn note_meeting(home: &HomeArena, met_in: &Arena) {
 }
 
 /// The arenas whose unused memory may be taken before new memory in `arena`. A thread that is bound
-/// to `arena` has none, nor has one with an arena by CPU.
+/// to `arena` has none, nor has one with an arena by CPU. A reserve is for its arena's threads.
 pub(in crate::middle) fn others(
     home: &HomeArena,
     arena: &'static Arena,
 ) -> impl Iterator<Item = &'static Arena> {
     let count = if is_percpu() || home.is_bound() { 0 } else { usize::MAX };
-    arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
+    let is_other = move |other: &&Arena| !core::ptr::eq(*other, arena) && !other.has_reserve();
+    arena_list::automatic().filter(is_other).take(count)
 }
 
 /// The automatic arena with index `id`, made now if needed.
@@ -227,7 +229,7 @@ pub(in crate::middle) fn enter<T: Entered>(
         return (arena, entered);
     }
     PROBES.add(1);
-    for other in arena_list::automatic() {
+    for other in arena_list::automatic().filter(|other| !other.has_reserve()) {
         if let Some(entered) = open(lock(other)) {
             return (other, entered);
         }
@@ -369,15 +371,18 @@ mod tests {
         let home = HomeArena::new(all[0]);
         let meet = |times: u32| {
             let before = home.get();
-            (0..times).for_each(|_| note_meeting(&home, before));
+            (0..times).for_each(|_| note_meeting(&home, before, u32::MAX));
             home.get().id() != before.id()
         };
         assert!(!meet(PATIENCE - 1), "now and then is not all the time");
         assert!(meet(1));
         assert!(home.get().id() < limit(), "among those that threads spread over");
         assert!(!meet(2 * PATIENCE - 1), "less soon each time");
+        let alone = HomeArena::new(all[0]);
+        (0..PATIENCE).for_each(|_| note_meeting(&alone, all[0], 1));
+        assert_eq!(alone.get().id(), 0, "no more arenas than threads");
         let elsewhere = all.iter().find(|arena| arena.id() != home.get().id()).unwrap();
-        note_meeting(&home, elsewhere);
+        note_meeting(&home, elsewhere, u32::MAX);
         assert_eq!(home.meetings.load(Relaxed), 2 * PATIENCE - 1, "not at home");
         assert!(meet(1));
         home.bind(true);

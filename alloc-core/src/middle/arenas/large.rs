@@ -58,7 +58,8 @@ pub(crate) fn allocate(
                 // others are not asked, because those of the home arena are next.
                 .or_else(|| {
                     let arenas = arena_list::automatic().filter(|_| !home.is_bound());
-                    let mut others = arenas.filter(|arena| !arena.is_hooked());
+                    let mut others =
+                        arenas.filter(|arena| !arena.is_hooked() && !arena.has_reserve());
                     others.find_map(|arena| allocate_in(arena, pages, align, filled))
                 })
         }

@@ -208,7 +208,7 @@ mod tests {
     fn with_a_full_slab() -> (&'static Arena, &'static Slab) {
         let arena = choose_arena::create().expect("an arena");
         let class = SizeClass::of(20_000);
-        let blocks = [(); 2].map(|()| uncached::allocate(arena, class).0);
+        let blocks = [(); 2].map(|()| uncached::allocate(arena, class));
         assert!(blocks.iter().all(|block| !block.is_null()));
         let slab = Slab::of(page_map::lookup(blocks[0] as usize)).expect("a slab");
         (arena, slab)

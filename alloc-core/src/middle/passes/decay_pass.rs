@@ -56,10 +56,10 @@ fn purge_growth() {
 }
 
 fn purge_all_growth() {
-    // Growth is not counted for arenas with hooks.
     for arena in arena_list::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.take_growth());
-        if let Some(keep) = keep {
+        // Hooks run under no lock. An arena may have got them after growth was counted.
+        if let Some(keep) = keep.filter(|_| !arena.is_hooked()) {
             arena.purge_beyond(keep, usize::MAX);
         }
     }
@@ -160,7 +160,7 @@ fn run(now: u64) -> Option<u64> {
 /// Looks for holes in slabs if it is time. Returns when the next look should be. `None`: not before
 /// something is freed.
 fn look_for_holes(now: u64, period: u64) -> Option<u64> {
-    let decay = options::current().dirty_decay_ms;
+    let decay = arena_settings::shortest_decay_ms();
     if decay < 0 {
         return None;
     }
@@ -169,7 +169,7 @@ fn look_for_holes(now: u64, period: u64) -> Option<u64> {
     if now < due {
         return IS_WAITING.load(Relaxed).then_some(due);
     }
-    let mut look = Look::new(number, decay == 0, &|_| true);
+    let mut look = Look::new(number, decay == 0, &|arena| !arena.keeps_unused());
     owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
     arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
     let due = (number + 1) * between;

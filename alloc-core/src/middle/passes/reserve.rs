@@ -3,7 +3,7 @@
 //! whose arena has one does not purge for others and waits for no other arena, and its allocations
 //! fail at once where nothing is left (see `front/life/background.rs` and `front/miss/retry.rs`).
 
-use super::idle_owner;
+use super::{decay_pass, idle_owner};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::blocks::tidy_bins;
@@ -14,7 +14,10 @@ use core::ptr;
 /// without a block in use are unused pages too, so its threads' ones are given back before.
 pub(crate) fn set(arena: &'static Arena, bytes: usize) {
     arena.note_reserve(bytes.div_ceil(PAGE));
-    owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);
-    tidy_bins::tidy(arena);
+    // A walk over live blocks may be under way.
+    decay_pass::between_passes(|| {
+        owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);
+        tidy_bins::tidy(arena);
+    });
     arena.purge_by_hand(0, 0);
 }

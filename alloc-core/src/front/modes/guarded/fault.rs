@@ -3,7 +3,8 @@
 //!
 //! The handler is installed only where samples are taken, and it is chained. A fault elsewhere goes
 //! to the previous handler. After a report the previous handler is restored, so that the fault
-//! comes again and reaches that handler.
+//! comes again and reaches that handler. A signal that a process has sent does not come again, so it
+//! is sent once more.
 
 use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
 use crate::ground::fatal;
@@ -33,16 +34,22 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     let address = unsafe { record.si_addr() } as usize;
     // SAFETY: written before the handler was in force.
     let before = unsafe { &*BEFORE.0.get() };
-    if holds(address) {
+    let is_sent = record.si_code <= 0;
+    if !is_sent && holds(address) {
         report(address, &signal::faulting_registers(context));
     } else if let Some(before) = before
         // SAFETY: what the kernel gave this handler, for the one before.
         && unsafe { signal::call_handler(before, signal, info, context) }
     {
         return;
+    } else if is_sent && before.as_ref().is_some_and(SignalAction::is_to_ignore) {
+        return;
     }
     // The fault comes again and reaches the previous handler.
     signal::restore_fault_handler(before.as_ref());
+    if is_sent {
+        signal::send_to_itself(signal);
+    }
 }
 
 /// Reports the sample that was meant: the touched one, or the nearer one next to a guard.

@@ -119,6 +119,11 @@ pub(crate) fn is_on() -> bool {
     BASE.load(Relaxed) != 0
 }
 
+/// Returns whether a request of `size` bytes may get a sample, which holds no more than these.
+pub(crate) fn may_be_sample(size: usize) -> bool {
+    is_on() && size <= UNIT.load(Relaxed)
+}
+
 /// Returns the first address of the slots and guards, and their bytes. `None` if there are none.
 pub(crate) fn range() -> Option<(usize, usize)> {
     let base = BASE.load(Relaxed);

@@ -251,16 +251,24 @@ pub(super) unsafe fn state(block: *mut u8, class: SizeClass) -> State {
 /// # Safety
 /// `block` must be a free block of the slab, which no other thread writes to.
 pub(super) unsafe fn check_zero(slab: &Slab, block: *mut u8) {
-    let size = slab.class().size();
-    if size <= BYTES || fill_mode::was_junk() || !slab.fresh.were_zero() {
-        return;
-    }
-    // SAFETY: bytes of the block before its last word.
-    let bytes = unsafe { core::slice::from_raw_parts(block, size - BYTES) };
-    if let Some(offset) = first_written(bytes) {
+    // SAFETY: the caller's promise.
+    if let Some(offset) = unsafe { first_written_of(slab, block) } {
         let address = block as usize;
         fatal::write_after_free(address + offset, address, slab.place());
     }
+}
+
+/// As [`check_zero`], but returns the index of the first byte that does not read zero.
+///
+/// # Safety
+/// As [`check_zero`].
+pub(super) unsafe fn first_written_of(slab: &Slab, block: *mut u8) -> Option<usize> {
+    let size = slab.class().size();
+    if size <= BYTES || fill_mode::was_junk() || !slab.fresh.were_zero() {
+        return None;
+    }
+    // SAFETY: bytes of the block before its last word.
+    first_written(unsafe { core::slice::from_raw_parts(block, size - BYTES) })
 }
 
 /// Returns the index of the first byte that is not zero. Looks at a line of them at a time, because

@@ -7,7 +7,7 @@
 //! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
 //!   are not neighbours in memory;
 //! - [`sweep`]: a look at all blocks when a process of one thread exits;
-//! - [`wipe`]: zeroes a freed block of up to 1 KiB and breaks its seal in few stores.
+//! - [`wipe`]: zeroes a freed block of any length and breaks its seal in few stores.
 //!
 //! The tier works behind a façade (`front/cache/facade.rs`), without a test on the fast paths. Its
 //! malloc and free are in `front/miss/sealed.rs`.

@@ -1,21 +1,29 @@
 //! A sweep over all small blocks when a process of one thread exits.
 //!
 //! In a slab whose pages read zero when it was made, a block that was never used reads zero too.
-//! By its last word a block is in use, free, or overwritten. A free block of up to 1 KiB reads zero
-//! before that word. So a write behind a block, one before it, and one after its free are found at
-//! the exit at the latest. Other threads could change blocks meanwhile, so the sweep is left out
-//! where another one has a cache, or was in the process before a fork.
+//! By its last word a block is in use, free, or overwritten. A free block reads zero before that
+//! word. So a write behind a block, one before it, and one after its free are found at the exit at
+//! the latest. Other threads could change blocks meanwhile, so the sweep is left out where another
+//! one has a cache, or was in the process before a fork. A thread without a cache, which is about
+//! to end or has only freed so far, may be in the middle of a call. So a block is reported only if
+//! it stays as it was found for a time.
 
 use super::canary::{self, State};
 use crate::back::map::page_map;
 use crate::ground::options;
+use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
+use core::sync::atomic::AtomicU32;
 
 /// Pages of slabs that are looked at: 256 MiB, which takes some 20 ms.
 const MOST: usize = (256 << 20) / PAGE;
+/// A block is looked at so often before it is reported, with so many milliseconds between two
+/// looks.
+const LOOKS: usize = 10;
+const BETWEEN: u64 = 10;
 
 /// Looks at all small blocks. Called while no other thread has a cache or can get one. `is_held`
 /// says whether a cache may hold a block.
@@ -44,20 +52,55 @@ fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
     for slot in 0..class.slots() {
         let address = slab.base() + slot * class.size();
         let block = core::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: a block of the slab, and no other thread writes to it.
-        let state = unsafe { canary::state(block, class) };
-        match state {
-            State::InUse(_) => {}
-            // The transfer cache, which is not asked, holds blocks of shared classes.
-            State::Zero if !class.is_shared() && !is_free(slab, block, is_held) => {
-                canary::report_overwritten(slab, address, state)
-            }
+        let is_wrong = || find(slab, block, is_held) != Found::Right;
+        if is_wrong() && (1..LOOKS).all(|_| is_wrong_later(&is_wrong)) {
+            report(slab, block, find(slab, block, is_held));
+        }
+    }
+}
+
+/// What a look at one block finds.
+#[derive(PartialEq, Eq)]
+enum Found {
+    Right,
+    Overwritten(State),
+    WrittenAfterFree,
+}
+
+fn find(slab: &Slab, block: *mut u8, is_held: &impl Fn(SizeClass, *mut u8) -> bool) -> Found {
+    let class = slab.class();
+    // SAFETY: a block of the slab. A thread that writes to it is seen at one of the looks.
+    let state = unsafe { canary::state(block, class) };
+    match state {
+        State::InUse(_) => Found::Right,
+        // The transfer cache, which is not asked, holds blocks of shared classes.
+        State::Zero if !class.is_shared() && !is_free(slab, block, is_held) => {
+            Found::Overwritten(state)
+        }
+        State::Free | State::Zero => {
             // SAFETY: as above.
-            State::Free | State::Zero => unsafe { canary::check_zero(slab, block) },
-            State::Overrun(_) | State::Overwritten => {
-                canary::report_overwritten(slab, address, state)
+            match unsafe { canary::first_written_of(slab, block) } {
+                Some(_) => Found::WrittenAfterFree,
+                None => Found::Right,
             }
         }
+        State::Overrun(_) | State::Overwritten => Found::Overwritten(state),
+    }
+}
+
+/// Sleeps, then returns whether the block is still wrong.
+fn is_wrong_later(is_wrong: &impl Fn() -> bool) -> bool {
+    let word = AtomicU32::new(0);
+    os::futex_wait_for(&word, 0, Some(BETWEEN));
+    is_wrong()
+}
+
+fn report(slab: &Slab, block: *mut u8, found: Found) {
+    match found {
+        Found::Right => {}
+        Found::Overwritten(state) => canary::report_overwritten(slab, block as usize, state),
+        // SAFETY: a free block of the slab, to which nobody has written for a time.
+        Found::WrittenAfterFree => unsafe { canary::check_zero(slab, block) },
     }
 }
 
