@@ -332,7 +332,13 @@ extern "C" fn told_allocated(block: *const core::ffi::c_void, size: usize) {
     LIVE.fetch_add(block as usize, Ordering::Relaxed);
 }
 
+/// The first byte of the block that was told last as freed.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+
 extern "C" fn told_freed(block: *const core::ffi::c_void) {
+    // SAFETY: the block is freed after this.
+    let first = unsafe { block.cast::<u8>().read() };
+    FIRST.store(first.into(), Ordering::Relaxed);
     LIVE.fetch_sub(block as usize, Ordering::Relaxed);
 }
 
@@ -373,11 +379,14 @@ fn told() {
     let sum: usize = blocks.iter().map(|block| *block as usize).sum();
     assert_eq!(live.wrapping_sub(LIVE.load(Ordering::Relaxed)), sum);
     let block = raw::malloc(1 << 20);
+    // SAFETY: a live block.
+    unsafe { block.write(77) };
     let live = LIVE.load(Ordering::Relaxed);
     // SAFETY: a live block, and freed once.
     let longer = unsafe { raw::realloc(block, 64 << 20) };
     let moved = (longer as usize).wrapping_sub(block as usize);
     assert_eq!(LIVE.load(Ordering::Relaxed).wrapping_sub(live), moved);
+    assert!(moved == 0 || FIRST.load(Ordering::Relaxed) == 77, "told before the memory goes");
     assert!(control::profile::set_hooks(None, None));
     let before = TOLD.load(Ordering::Relaxed);
     // SAFETY: as above.
