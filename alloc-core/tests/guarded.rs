@@ -145,6 +145,19 @@ fn samples_are_as_many_as_asked_for() {
     assert!((600..1600).contains(&samples), "{samples} of 100000");
 }
 
+/// Sends itself the signal of a fault, whose action is this one and not that of the standard
+/// library. If the process goes on, it makes a mistake.
+fn sends_itself_a_fault(action: libc::sighandler_t) {
+    // SAFETY: no handler is set.
+    unsafe { libc::signal(libc::SIGSEGV, action) };
+    let block = sample(true);
+    tell("begins");
+    // SAFETY: the call takes only a number.
+    unsafe { libc::raise(libc::SIGSEGV) };
+    tell("lives");
+    read(block + 112);
+}
+
 #[test]
 #[ignore = "the scenarios of the tests here"]
 fn child() {
@@ -176,18 +189,8 @@ fn child() {
             // Unmapped, and not an address of this allocator.
             read(0x10);
         }
-        Some(name @ ("sent" | "ignored")) => {
-            // The standard library has set a handler.
-            let action = if name == "sent" { libc::SIG_DFL } else { libc::SIG_IGN };
-            // SAFETY: no handler is set.
-            unsafe { libc::signal(libc::SIGSEGV, action) };
-            let block = sample(true);
-            tell("begins");
-            // SAFETY: the call takes only a number.
-            unsafe { libc::raise(libc::SIGSEGV) };
-            tell("lives");
-            read(block + 112);
-        }
+        Some("sent") => sends_itself_a_fault(libc::SIG_DFL),
+        Some("ignored") => sends_itself_a_fault(libc::SIG_IGN),
         Some("work") => work(),
         Some("sized") => {
             let block = sample(true);

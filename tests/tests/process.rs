@@ -210,7 +210,7 @@ fn with_a_background_thread_an_idle_process_shrinks() {
 
 #[test]
 fn where_threads_are_refused_the_background_thread_is_off() {
-    // What the system has no room for now is tried again for a time later. What is forbidden is not.
+    // What the system has no room for now is tried again later. What is forbidden is not.
     for (what, error, auto) in [("refused", 11, 1), ("seccomp", 1, 0)] {
         let output = background(what).output();
         assert!(output.status.success(), "{output:?}");

@@ -305,8 +305,7 @@ fn runs_that_the_system_refuses_do_not_keep_others_from_being_purged() {
     assert_eq!(pages.counts().dirty, 100);
     failing.fail_every(3, Refused::Purge);
     purge(&mut pages, 0, 0);
-    // The last of them may have been refused alone.
-    assert!(pages.counts().dirty <= 1, "{:?}", pages.counts().dirty);
+    assert!(pages.counts().dirty <= 1, "the last of them may have been refused alone");
     failing.fail_every(1, Refused::Purge);
     runs.iter().skip(1).step_by(2).for_each(|run| pages.free(run));
     purge(&mut pages, 0, 0);

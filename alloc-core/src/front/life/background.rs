@@ -42,7 +42,7 @@ use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
@@ -54,11 +54,6 @@ static HELPER: HelperState = HelperState::new();
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
 /// Whether the thread is started for a time when much memory is unused.
 static IS_AUTO: AtomicBool = AtomicBool::new(false);
-/// The time, by [`os::coarse_millis`], before which a thread that the system had no room for is not
-/// tried again.
-static TRY_AT: AtomicU64 = AtomicU64::new(0);
-/// The shortest time between two such tries, in milliseconds.
-const TRY_AGAIN: u64 = 1000;
 /// The most threads that may run. `AS_OPTIONS`: as the options say.
 static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
 const AS_OPTIONS: usize = usize::MAX;
@@ -145,31 +140,19 @@ fn pass_if_due() {
 /// may be started now. Writes no message if the system refuses.
 fn start_for_a_time() {
     let is_much = handed_out::has_fallen() || CACHES.get() >= MANY_CACHES;
-    let now = os::coarse_millis();
-    let is_wanted =
-        || is_much && is_auto() && HELPER.get() == State::Off && now >= TRY_AT.load(Relaxed);
-    let decay = arena_settings::shortest_decay_ms();
-    if is_wanted() && decay >= 0 && may_start::may_start() {
+    let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
+    if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
         let started = match CHANGE.try_lock() {
             Some(_change) if is_wanted() => start(),
             _ => Ok(()),
         };
-        match started {
-            Ok(()) => {}
-            Err(error) if is_for_now(error) => {
-                TRY_AT.store(now + (decay as u64).max(TRY_AGAIN), Relaxed);
-            }
-            Err(_) => IS_AUTO.store(false, Relaxed),
+        if let Err(error) = started {
+            set_auto(may_start::is_refused_for_now(error));
         }
     }
     if HELPER.get() == State::Off {
         handed_out::forget_moves();
     }
-}
-
-/// Returns whether the system may start a thread later which it refused with this error.
-fn is_for_now(error: c_int) -> bool {
-    matches!(error, libc::EAGAIN | libc::ENOMEM)
 }
 
 /// Does what the options ask for. Called before any other thread allocates.
@@ -312,7 +295,7 @@ fn start() -> Result<(), c_int> {
 fn judge(started: Result<(), c_int>) -> bool {
     if let Err(error) = started {
         IS_KEPT.store(false, Relaxed);
-        set_auto(is_auto() && is_for_now(error));
+        set_auto(is_auto() && may_start::is_refused_for_now(error));
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");
         line.number(error.unsigned_abs().into()).text(")\n");

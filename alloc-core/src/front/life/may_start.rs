@@ -9,12 +9,28 @@
 
 use crate::front::cache::registry::THREADS;
 use crate::front::modes::diversion;
-use crate::ground::process;
+use crate::ground::{os, process};
+use crate::middle::arenas::arena_settings;
 use crate::profile::backtrace::{self, MOST_OWN};
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 /// The process that made the start of the allocator, or its child by fork. 0: none yet.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// The time, by [`os::coarse_millis`], before which a thread that the system had no room for is not
+/// tried again.
+static TRY_AT: AtomicU64 = AtomicU64::new(0);
+/// The shortest time between two such tries, in milliseconds.
+const TRY_AGAIN: u64 = 1000;
+
+/// Notes that the system refused a thread with this error. Returns whether it may have room for one
+/// later: [`may_start`] says so after a decay time.
+pub(super) fn is_refused_for_now(error: c_int) -> bool {
+    let decay = u64::try_from(arena_settings::shortest_decay_ms()).unwrap_or(0);
+    TRY_AT.store(os::coarse_millis() + decay.max(TRY_AGAIN), Relaxed);
+    matches!(error, libc::EAGAIN | libc::ENOMEM)
+}
 
 /// Notes which process this is. Called at the start, and in a forked child.
 pub(super) fn note_process() {
@@ -24,7 +40,8 @@ pub(super) fn note_process() {
 /// Returns whether the calling thread may start one now. A process with one thread starts none,
 /// and neither does the child of a vfork, which shares its parent's memory.
 pub(super) fn may_start() -> bool {
-    has_threads() && is_own_process() && is_called_by_loader() == Some(false)
+    let is_time = os::coarse_millis() >= TRY_AT.load(Relaxed);
+    is_time && has_threads() && is_own_process() && is_called_by_loader() == Some(false)
 }
 
 /// As [`may_start`], for a thread that the program has asked for: it is also started in a process

@@ -3,8 +3,8 @@
 //!
 //! The handler is installed only where samples are taken, and it is chained. A fault elsewhere goes
 //! to the previous handler. After a report the previous handler is restored, so that the fault
-//! comes again and reaches that handler. A signal that a process has sent does not come again, so it
-//! is sent once more.
+//! comes again and reaches that handler. A signal that a process has sent does not come again, so
+//! it is sent once more.
 
 use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
 use crate::ground::fatal;

@@ -21,9 +21,9 @@ use core::sync::atomic::AtomicU32;
 /// Pages of slabs that are looked at: 256 MiB, which takes some 20 ms.
 const MOST: usize = (256 << 20) / PAGE;
 /// A block is looked at so often before it is reported, with so many milliseconds between two
-/// looks.
-const LOOKS: usize = 10;
-const BETWEEN: u64 = 10;
+/// looks: longer than a busy system keeps a thread from running.
+const LOOKS: usize = 20;
+const BETWEEN: u64 = 20;
 
 /// Looks at all small blocks. Called while no other thread has a cache or can get one. `is_held`
 /// says whether a cache may hold a block.
