@@ -152,9 +152,10 @@ The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this ex
 ../lib from there. $LUMALLOC_EXPORTER means the same as --exporter, which wins; --exporter '' serves
 nowhere. Behind the address, after commas: dumps:DIRECTORY (where recordings of the heap monitor and
 dumps are written), metrics:ADDRESS:PORT (the metrics alone, there too), token:FILE (what is not on
-a loopback address needs one: a word of at least 16 characters, mode 0600), and program:NAME (only a
-program of this name serves). The exit status is the program's; 127 when it is not found, 126 when
-it cannot be executed, 125 when lumalloc itself fails.")]
+a loopback address needs one: a word of at least 16 characters, mode 0600), host:NAME (a name that
+requests may ask by, beside addresses and localhost), and program:NAME (only a program of this name
+serves). The exit status is the program's; 127 when it is not found, 126 when it cannot be executed,
+125 when lumalloc itself fails.")]
 pub(crate) struct RunArguments {
     /// Options for the allocator, put after those in $LUMALLOC_CONF
     #[arg(long, value_name = "K:V,...", value_parser = conf)]

@@ -56,6 +56,7 @@ fn builder(wish: Wish, allocator: Preloaded) -> Builder {
         Place::Unix(path) => builder.listen_unix(path),
     };
     let builder = wish.metrics.into_iter().fold(builder, Builder::metrics_on);
+    let builder = builder.allow_hosts(wish.hosts);
     let builder = wish.token.into_iter().fold(builder, Builder::token_file);
     wish.dumps.into_iter().fold(builder, Builder::dump_directory)
 }

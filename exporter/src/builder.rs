@@ -11,6 +11,7 @@ use crate::token::TokenFile;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A running exporter. It stops when it is dropped.
 pub struct Exporter {
@@ -149,10 +150,14 @@ impl Builder {
         self
     }
 
-    /// Sets the limits on the resources that clients may use.
+    /// Sets the limits on the resources that clients may use. Times longer than 30 days are 30
+    /// days.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Builder {
-        self.settings.limits = limits;
+        const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+        let [patience, idle, lifetime] =
+            [limits.patience, limits.idle, limits.lifetime].map(|time| time.min(LONGEST));
+        self.settings.limits = Limits { patience, idle, lifetime, ..limits };
         self
     }
 

@@ -109,7 +109,10 @@ fn check_host(settings: &Settings, head: &Parts) -> Result<(), Refusal> {
     for name in [written, target].into_iter().flatten() {
         if !is_known(settings, name) {
             let name: String = String::from_utf8_lossy(name).chars().take(64).collect();
-            let reason = format!("Host {name:?} is not known here; allow_hosts makes a name known");
+            let reason = format!(
+                "Host {name:?} is not known here; allow_hosts, or host:NAME in LUMALLOC_EXPORTER, \
+                 makes a name known"
+            );
             return refuse(FORBIDDEN, reason);
         }
     }

@@ -48,7 +48,8 @@ fn hosts_are_addresses_and_known_names() {
 fn refusals_say_why() {
     let settings = Settings::default();
     let tcp = |headers| says(admit(&settings, Peer::Tcp, &head("GET", headers)));
-    let reason = "403 Host \"evil.example\" is not known here; allow_hosts makes a name known";
+    let reason = "403 Host \"evil.example\" is not known here; allow_hosts, or host:NAME in \
+                  LUMALLOC_EXPORTER, makes a name known";
     assert_eq!(tcp(&[("host", "evil.example")]), reason);
     assert_eq!(tcp(&[]), "400 the request has no Host");
     assert_eq!(tcp(&[("host", "localhost"), ("host", "localhost")]), "400 host is there twice");

@@ -6,6 +6,7 @@
 //! | `metrics:ADDRESS:PORT` | the numbers alone are served there too |
 //! | `token:FILE` | clients over TCP must send the word in this file |
 //! | `dumps:DIRECTORY` | where `POST /dump` and `POST /monitor/start` write |
+//! | `host:NAME` | requests may have this `Host`; may be there several times |
 //! | `program:NAME` | only a program of this name serves |
 //!
 //! In paths, `%p` stands for the number of the process.
@@ -37,6 +38,8 @@ pub struct Wish {
     pub token: Option<PathBuf>,
     /// The directory that files are written to.
     pub dumps: Option<PathBuf>,
+    /// Names that requests may have as their `Host`.
+    pub hosts: Vec<String>,
     /// The name of the program that serves.
     pub program: Option<OsString>,
 }
@@ -54,13 +57,14 @@ impl Wish {
             let place = OsStr::from_bytes(place).display();
             format!("{origin}: {place:?} is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH")
         })?;
-        let mut wish = Wish { place, metrics: None, token: None, dumps: None, program: None };
+        let (metrics, token, dumps, program) = (None, None, None, None);
+        let mut wish = Wish { place, metrics, token, dumps, hosts: Vec::new(), program };
         for item in items {
             wish.option(item).ok_or_else(|| {
                 let item = OsStr::from_bytes(item).display();
                 format!(
                     "{origin}: {item:?} is none of metrics:ADDRESS:PORT, token:FILE, \
-                     dumps:DIRECTORY and program:NAME"
+                     dumps:DIRECTORY, host:NAME and program:NAME"
                 )
             })?;
         }
@@ -75,6 +79,7 @@ impl Wish {
             b"metrics" => self.metrics = Some(tcp(value)?),
             b"token" => self.token = Some(path(value)),
             b"dumps" => self.dumps = Some(path(value)),
+            b"host" => self.hosts.push(str::from_utf8(value).ok()?.to_owned()),
             b"program" => self.program = Some(OsStr::from_bytes(value).to_owned()),
             _ => return None,
         }

@@ -2,8 +2,9 @@
 mod client;
 
 use client::{any, body, get, raw, request, status};
-use lumalloc_exporter::Exporter;
+use lumalloc_exporter::{Exporter, Limits};
 use std::net::TcpStream;
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
@@ -26,6 +27,19 @@ fn it_says_that_it_is_there_and_what_is_not() {
     assert_eq!((status(&head), body(&head)), (200, ""));
     drop(exporter);
     assert!(TcpStream::connect(address).is_err(), "it still listens");
+}
+
+/// A program may say so that a connection is never closed.
+#[test]
+fn limits_may_be_as_long_as_can_be() {
+    let [patience, idle, lifetime] = [Duration::MAX; 3];
+    let limits = Limits { patience, idle, lifetime, ..Limits::default() };
+    let exporter = Exporter::builder().listen(any()).limits(limits).start().unwrap();
+    let address = exporter.address().unwrap();
+    let mut two = format!("GET /-/healthy HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes();
+    two.extend(request("GET", "/-/healthy", &address.to_string(), ""));
+    let answers = raw(address, &two);
+    assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{answers}");
 }
 
 #[test]

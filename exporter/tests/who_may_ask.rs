@@ -111,7 +111,8 @@ fn names_can_be_made_known() {
     let ask = |host| raw(exporter.address().unwrap(), &request("GET", "/-/ready", host, ""));
     assert_eq!(status(&ask("pod-7.internal:9464")), 200);
     let refused = ask("pod-8.internal:9464");
-    let reason = "Host \"pod-8.internal:9464\" is not known here; allow_hosts makes a name known\n";
+    let reason = "Host \"pod-8.internal:9464\" is not known here; allow_hosts, or host:NAME in \
+                  LUMALLOC_EXPORTER, makes a name known\n";
     assert_eq!((status(&refused), body(&refused)), (403, reason));
 }
 

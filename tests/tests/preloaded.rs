@@ -2,6 +2,7 @@
 //! told to, and if that fails, they run as usual.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -78,12 +79,12 @@ fn a_wish_that_cannot_be_read_is_one_line() {
         (
             "127.0.0.1:9464,tokens:/x",
             "LUMALLOC_EXPORTER: \"tokens:/x\" is none of metrics:ADDRESS:PORT, token:FILE, \
-             dumps:DIRECTORY and program:NAME",
+             dumps:DIRECTORY, host:NAME and program:NAME",
         ),
         (
             "127.0.0.1:9464,metrics:here",
             "LUMALLOC_EXPORTER: \"metrics:here\" is none of metrics:ADDRESS:PORT, token:FILE, \
-             dumps:DIRECTORY and program:NAME",
+             dumps:DIRECTORY, host:NAME and program:NAME",
         ),
     ] {
         says(serving("/bin/true", wish), expected);
@@ -192,6 +193,16 @@ fn python_serves_its_allocator() {
     fs::remove_dir_all(&dir).expect("the scratch directory goes");
 }
 
+/// Returns the status of an answer to a client that asks by this name, as from another machine.
+fn status_by(host: &str, port: u16) -> u16 {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}:9464\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("the request leaves");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
 /// redis under its benchmark is scraped all the time.
 #[test]
 fn redis_is_scraped_under_load() {
@@ -199,9 +210,10 @@ fn redis_is_scraped_under_load() {
     let redis = start(
         "redis-server",
         &["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
-        &format!("127.0.0.1:{metrics}"),
+        &format!("127.0.0.1:{metrics},host:cache,host:redis"),
         "",
     );
+    assert_eq!(["redis", "cache", "other"].map(|host| status_by(host, metrics)), [200, 200, 403]);
     let scrape =
         || ask(TcpStream::connect(("127.0.0.1", metrics)).expect("it listens"), "GET /metrics");
     let allocated = |answer: &str| -> f64 {

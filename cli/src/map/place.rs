@@ -14,6 +14,9 @@ pub(crate) struct Place {
     run: Option<Run>,
     sites: Vec<Site>,
     others: Counts,
+    /// A file tells no sites.
+    #[serde(skip)]
+    is_from_file: bool,
 }
 
 /// The samples of one stack.
@@ -42,7 +45,8 @@ struct Frame {
 impl Place {
     /// A place in a file, which has no sites.
     pub(crate) fn in_file(run: Option<&Run>) -> Place {
-        Place { run: run.cloned(), sites: Vec::new(), others: Counts::default() }
+        let (sites, others) = (Vec::new(), Counts::default());
+        Place { run: run.cloned(), sites, others, is_from_file: true }
     }
 
     /// Parses the exporter's JSON.
@@ -55,7 +59,9 @@ impl Place {
         let mut text = String::new();
         let run = self.run.as_ref().filter(|run| run.contains(address))?;
         about_run(&mut text, run, address);
-        if self.sites.is_empty() {
+        if self.is_from_file {
+            text.push_str("a file does not tell who holds it\n");
+        } else if self.sites.is_empty() {
             text.push_str("no sampled block is in use here\n");
         }
         for site in &self.sites {
@@ -178,7 +184,7 @@ other sites hold 1 sampled blocks, 7 B asked for, the oldest 5 ms old:
   the allocator's own records
   huge pages asked for
   a purge would give back 0 B; 0 B are without memory
-no sampled block is in use here
+a file does not tell who holds it
 ";
         assert_eq!(text.as_deref(), Some(expected));
         assert_eq!(Place::in_file(None).describe(Address(1)), None);

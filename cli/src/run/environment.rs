@@ -102,7 +102,7 @@ mod tests {
         let why = format!("LUMALLOC_EXPORTER: \"foo\" {no_address}");
         assert_eq!(refused(None, "foo"), failure(&why));
         let why = "--exporter: \"dump:/x\" is none of metrics:ADDRESS:PORT, token:FILE, \
-                   dumps:DIRECTORY and program:NAME";
+                   dumps:DIRECTORY, host:NAME and program:NAME";
         assert_eq!(refused(Some("127.0.0.1:9464,dump:/x"), ""), failure(why));
     }
 

@@ -342,7 +342,10 @@ fn both_formats_hold_any_name() {
     let escaped = "{arena=\"a \\\"name\\\" \\\\ of\\nlines \u{fffd}\"}";
     let text = text::encode(&served).unwrap();
     assert!(text.contains(&format!("\nlumalloc_arena_threads{escaped} 0\n")), "{text}");
-    assert!(text.contains("\nlumalloc_arena_limit_bytes{arena=\"auto\"} inf\n"), "{text}");
+    assert!(text.contains("\nlumalloc_arena_limit_bytes{arena=\"auto\"} +Inf\n"), "{text}");
+    let last = "\nlumalloc_allocation_size_bytes_bucket{le=\"+Inf\"} ";
+    assert_eq!(text.matches(last).count(), 1, "{text}");
+    assert!(!text.contains("inf\"") && !text.contains(" inf"), "{text}");
     let open = openmetrics::encode(&served);
     assert!(open.contains(&format!("\nlumalloc_arena_threads{escaped} 0.0\n")), "{open}");
     assert!(open.contains(&format!("\nlumalloc_arena_allocations_created{escaped} ")), "{open}");

@@ -13,7 +13,23 @@ pub(crate) fn encode(all: &[Served]) -> Result<String, prometheus::Error> {
     let mut text = String::with_capacity(64 << 10);
     let families: Vec<proto::MetricFamily> = all.iter().map(family).collect();
     TextEncoder::new().encode_utf8(&families, &mut text)?;
-    Ok(text)
+    Ok(with_infinity(text))
+}
+
+/// Writes infinite values as the format does. The encoder writes them as Rust does.
+fn with_infinity(text: String) -> String {
+    let is_infinite = |line: &str| !line.starts_with('#') && line.ends_with(" inf\n");
+    if !text.contains(" inf\n") {
+        return text;
+    }
+    let mut whole = String::with_capacity(text.len() + 64);
+    for line in text.split_inclusive('\n') {
+        match line.strip_suffix("inf\n").filter(|_| is_infinite(line)) {
+            Some(begin) => whole.extend([begin, "+Inf\n"]),
+            None => whole.push_str(line),
+        }
+    }
+    whole
 }
 
 /// Converts a family to the type of the `prometheus` crate.
@@ -61,12 +77,13 @@ fn labels(labels: &Labels) -> Vec<proto::LabelPair> {
 
 fn histogram(many: &Histogram) -> proto::Histogram {
     let mut all = 0.0;
-    let buckets = many.buckets.iter().map(|(bound, count)| {
+    let buckets = many.buckets.iter().filter_map(|(bound, count)| {
         all += count;
         let mut bucket = proto::Bucket::default();
         bucket.set_upper_bound(*bound);
         bucket.set_cumulative_count(all as u64);
-        bucket
+        // The encoder adds the last one, `+Inf`.
+        bound.is_finite().then_some(bucket)
     });
     let mut histogram = proto::Histogram::default();
     histogram.set_bucket(buckets.collect());

@@ -45,6 +45,8 @@ enum Failure {
     Running,
     Stopped,
     Unwritten(Option<PathBuf>),
+    /// No thread could be started that ends the recording.
+    NoThread(io::Error),
     Error(Error),
 }
 
@@ -56,6 +58,10 @@ impl fmt::Display for Failure {
             Failure::Stopped => to.write_str("no events are being recorded"),
             Failure::Unwritten(Some(file)) => write!(to, "cannot write {}", file.display()),
             Failure::Unwritten(None) => to.write_str("the file cannot be written"),
+            Failure::NoThread(error) => write!(
+                to,
+                "the recording was ended at once, as no thread can be started to end it: {error}"
+            ),
             Failure::Error(error) => write!(to, "the heap monitor failed: error {}", error.errno()),
         }
     }
@@ -66,6 +72,7 @@ impl From<Failure> for Answer {
         let status = match failure {
             Failure::Dump(failure) => return failure.into(),
             Failure::Running | Failure::Stopped => StatusCode::CONFLICT,
+            Failure::NoThread(_) => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Unwritten(_) | Failure::Error(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         line(status, failure)
@@ -152,11 +159,8 @@ fn begin(
     let number = NEXT.fetch_add(1, Relaxed);
     let begun = count(namespace, "monitor.recordings").ok();
     let end = seconds.map(|seconds| end_after(namespace, number, Duration::from_secs(seconds)));
-    *recording = match end {
-        Some(Err(_)) => None,
-        None => Some(Recording { number, begun, file: file.clone(), _end: None }),
-        Some(Ok(end)) => Some(Recording { number, begun, file: file.clone(), _end: Some(end) }),
-    };
+    let _end = end.transpose().map_err(Failure::NoThread)?;
+    *recording = Some(Recording { number, begun, file: file.clone(), _end });
     Ok(file)
 }
 
