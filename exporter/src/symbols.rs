@@ -4,14 +4,43 @@
 //! information may be larger than its heap. Nothing is kept between requests.
 use lumalloc_profile::ranges::{self, Range};
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
-use std::collections::HashMap;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 /// The file of the running program.
 const PROGRAM: &str = "/proc/self/exe";
+
+/// How many times the bytes of a file's tables of symbols may be needed to read it: they are read
+/// whole, each name is copied, and each function has twice the bytes of its symbol, in a list that
+/// grows by doubling.
+const TIMES: usize = 6;
+
+/// Returns the bytes that may be needed to name functions of all files of this process.
+pub(crate) fn bytes() -> usize {
+    let files = Symbols::of_process().map(Symbols::files).unwrap_or_default();
+    let files: BTreeSet<String> = files.into_iter().collect();
+    let tables = files.iter().filter_map(|path| bytes_of_tables(path));
+    let bytes = tables.fold(0_u64, u64::saturating_add);
+    usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(TIMES)
+}
+
+/// Returns the bytes of a file's tables of symbols and of their names.
+fn bytes_of_tables(path: &str) -> Option<u64> {
+    let cache = ReadCache::new(open(path)?);
+    let file: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&cache).ok()?;
+    let tables = [".symtab", ".strtab", ".dynsym", ".dynstr"];
+    Some(tables.iter().filter_map(|name| file.section_by_name(name)).map(|it| it.size()).sum())
+}
+
+/// Opens a mapped file. The path of a program that was replaced while it runs is not that of its
+/// file.
+fn open(path: &str) -> Option<File> {
+    let is_program = fs::read_link(PROGRAM).is_ok_and(|program| program == Path::new(path));
+    File::open(if is_program { PROGRAM } else { path }).ok()
+}
 
 /// The files with code of this process.
 #[derive(Default)]
@@ -109,10 +138,7 @@ struct Table {
 
 impl Table {
     fn read(path: &str) -> Option<Table> {
-        // The path of a program that was replaced while it runs is not that of its file.
-        let is_program = fs::read_link(PROGRAM).is_ok_and(|program| program == Path::new(path));
-        let path = if is_program { PROGRAM } else { path };
-        let cache = ReadCache::new(File::open(path).ok()?);
+        let cache = ReadCache::new(open(path)?);
         let file: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&cache).ok()?;
         let segments = file.segments().map(|segment| {
             let (offset, size) = segment.file_range();
@@ -155,6 +181,16 @@ mod tests {
     #[inline(never)]
     fn a_function_that_is_not_exported() -> u64 {
         std::hint::black_box(7)
+    }
+
+    #[test]
+    fn the_tables_of_all_files_are_counted_each_once() {
+        let own = std::env::current_exe().unwrap();
+        let tables = bytes_of_tables(own.to_str().unwrap()).unwrap();
+        assert!((100_000..fs::metadata(&own).unwrap().len()).contains(&tables), "{tables}");
+        let all = bytes() as u64 / TIMES as u64;
+        assert!((tables..2 * tables + (4 << 20)).contains(&all), "{all} beside {tables}");
+        assert_eq!(bytes_of_tables("/nowhere"), None);
     }
 
     #[test]

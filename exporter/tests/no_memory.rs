@@ -185,7 +185,15 @@ fn readiness_is_memory_for_other_answers() {
         let reason = "lumalloc: not ready: there is no memory for other answers\n";
         assert_eq!((status, client::body(text)), (503, reason));
         assert_eq!(healthy(address), 200);
+        // Enough for most answers, but less than the names of this program's functions need.
+        assert!(arenas::set_limit(own, 7 << 20));
+        let function = (healthy as fn(SocketAddr) -> u16 as *const ()).addr();
+        assert_eq!(get(address, &format!("/debug/pprof/symbol?{function:#x}")), 503);
+        assert_eq!(get(address, "/map?most=50000"), 503);
+        assert_eq!((get(address, "/stats"), healthy(address)), (200, 200));
         assert!(arenas::set_limit(own, 0));
+        assert_eq!(get(address, &format!("/debug/pprof/symbol?{function:#x}")), 200);
+        assert_eq!(get(address, "/map?most=50000"), 200);
         assert_eq!(get(address, "/-/ready"), 200);
         eprintln!("besieged: all answered");
     });

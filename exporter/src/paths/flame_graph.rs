@@ -11,7 +11,7 @@ use crate::heap_profile::{Format, take};
 use crate::lines;
 use crate::query;
 use crate::routes::Asked;
-use crate::symbols::Symbols;
+use crate::symbols::{self, Symbols};
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
@@ -54,7 +54,7 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
         Ok(file) => file,
         Err(failure) => return failure.into(),
     };
-    let names = if has_lines { lines::bytes() } else { 0 };
+    let names = if has_lines { lines::bytes() } else { symbols::bytes() };
     if !context.memory.has_for(file.len().saturating_mul(TIMES).saturating_add(names)) {
         return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
     }

@@ -14,7 +14,7 @@ use crate::format::{Bad, bad, only, or_refused};
 use crate::frames::described;
 use crate::query;
 use crate::routes::Asked;
-use crate::symbols::Symbols;
+use crate::symbols::{self, Symbols};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use lumalloc_namespace::heap_map::Part;
@@ -24,6 +24,10 @@ use serde_json::Value as Json;
 const USUAL: usize = 10_000;
 /// The most runs of an answer. It has some 9 MiB.
 const MOST: usize = 50_000;
+/// Bytes of a run in an answer, and how many times the answer's bytes may be needed: it grows by
+/// doubling.
+const RUN: usize = 200;
+const TIMES: usize = 3;
 
 /// The header with the number of this process, for who asks for the map of one process.
 const PROCESS: HeaderName = HeaderName::from_static("lumalloc-process");
@@ -39,6 +43,9 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
     if parameter(asked, "at").is_some() {
         only(asked, &["at"])?;
         let address = address(asked, "at")?.unwrap_or_default();
+        if !context.memory.has_for(symbols::bytes()) {
+            return Ok(no_memory());
+        }
         let symbols = Symbols::of_process().unwrap_or_default();
         return Ok(body(JSON, with_frames(&context.namespace.map_at(address), symbols)));
     }
@@ -48,6 +55,9 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
         from: address(asked, "from")?.unwrap_or_default(),
         most: most(asked)?,
     };
+    if !context.memory.has_for(part.most.saturating_mul(RUN * TIMES)) {
+        return Ok(no_memory());
+    }
     Ok(match (context.namespace.map(part), part.arena) {
         (Ok(text), _) => body(JSON, text),
         (Err(_), Some(arena)) => {
@@ -58,6 +68,10 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
             line(StatusCode::INTERNAL_SERVER_ERROR, reason)
         }
     })
+}
+
+fn no_memory() -> Answer {
+    line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer")
 }
 
 fn parameter(asked: &Asked, name: &str) -> Option<String> {

@@ -218,6 +218,14 @@ mod tests {
         namespace.read(&key) == Ok(Value::Bool(true))
     }
 
+    #[test]
+    fn a_recording_that_no_thread_can_end_is_refused() {
+        let failure = Failure::NoThread(io::Error::from_raw_os_error(libc::EAGAIN));
+        let reason = "the recording was ended at once, as no thread can be started to end it: \
+                      Resource temporarily unavailable (os error 11)\n";
+        assert_eq!(said(failure.into()), (503, reason.into()));
+    }
+
     /// The process has one recording at a time, so this is one test.
     #[test]
     fn a_recording_is_begun_and_ended() {

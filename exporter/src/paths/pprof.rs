@@ -7,7 +7,7 @@ use crate::heap_profile::{Format, changed, compressed, take};
 use crate::lines;
 use crate::query;
 use crate::routes::{Asked, Before, First};
-use crate::symbols::Symbols;
+use crate::symbols::{self, Symbols};
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use hyper::{Method, StatusCode};
 use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
@@ -168,7 +168,10 @@ const MOST_ADDRESSES: usize = 1 << 16;
 
 /// Answers `GET` and `POST /debug/pprof/symbol`: the names of the addresses in the body or, for
 /// `GET`, behind `?`. A line for each address has the address as it was given, and the name.
-pub(crate) fn symbol(_: &Context, asked: &Asked) -> Answer {
+pub(crate) fn symbol(context: &Context, asked: &Asked) -> Answer {
+    if !context.memory.has_for(symbols::bytes()) {
+        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+    }
     let text = if asked.method() == Method::POST {
         asked.body().as_ref()
     } else {
