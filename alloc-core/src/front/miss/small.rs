@@ -78,14 +78,16 @@ pub(crate) fn malloc_uncached(
     class: SizeClass,
     size: usize,
 ) -> *mut u8 {
-    match (arena, thread_begin::real_cache()) {
-        (None, Some(cache)) => malloc_at_home(&cache.owner.home, class, size),
-        (arena, _) => {
-            arena.or_else(|| arena_list::by_id(0)).map_or(core::ptr::null_mut(), |arena| {
-                past_caches(arena, class, size, || uncached::allocate(arena, class))
-            })
-        }
-    }
+    let arena = match arena {
+        Some(arena) => Some(arena),
+        None => match thread_begin::real_cache() {
+            Some(cache) => return malloc_at_home(&cache.owner.home, class, size),
+            None => arena_list::by_id(0),
+        },
+    };
+    arena.map_or(core::ptr::null_mut(), |arena| {
+        past_caches(arena, class, size, || uncached::allocate(arena, class))
+    })
 }
 
 /// As [`malloc_uncached`], at a thread's home. The thread may move to another one.
