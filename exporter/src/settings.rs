@@ -32,7 +32,7 @@ pub struct Limits {
     /// longest for its client is closed for the next one. At most 1000.
     pub connections: usize,
     /// How long each of three steps may take: a request arrives, its answer is made, the client
-    /// takes the answer.
+    /// takes the answer. For each MiB that it takes, it has a second more.
     pub patience: Duration,
     /// How long a connection without a request may stay open.
     pub idle: Duration,

@@ -7,8 +7,11 @@
 //! ```
 use crate::settings::Limits;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+
+/// A client that takes so many bytes of an answer in a second is not slow, however long it is.
+const PER_SECOND: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -84,6 +87,16 @@ impl Watch {
         self.change(Phase::Leaving);
     }
 
+    /// Notes that bytes of an answer were handed to the system. The client has as much more time as
+    /// they may take.
+    pub(super) fn sent(&self, bytes: usize) {
+        let mut state = self.state();
+        if state.phase == Phase::Leaving {
+            let more = Duration::from_secs_f64(bytes as f64 / PER_SECOND as f64);
+            state.since = (state.since + more).min(Instant::now());
+        }
+    }
+
     /// Notes that all written bytes were handed to the system.
     pub(super) fn flushed(&self) {
         let (phase, early) = {
@@ -136,7 +149,22 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    #[test]
+    fn who_takes_a_long_answer_fast_enough_has_more_time() {
+        let watch = Watch::new();
+        let now = Instant::now();
+        let begun = now.checked_sub(Duration::from_secs(9)).expect("the machine runs for longer");
+        watch.arrived();
+        watch.sent(PER_SECOND);
+        watch.answered();
+        watch.state().since = begun;
+        watch.sent(4 * PER_SECOND);
+        assert_eq!(watch.waits(), Some(begun + Duration::from_secs(4)));
+        watch.sent(1000 * PER_SECOND);
+        let since = watch.waits().expect("it waits for its client");
+        assert!((now..=Instant::now()).contains(&since), "but none in advance");
+    }
 
     #[test]
     fn each_wait_has_its_limit() {

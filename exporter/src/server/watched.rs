@@ -39,6 +39,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         self.exporter.counts.sent(written);
+        self.watch.sent(written);
         Poll::Ready(Ok(written))
     }
 
@@ -49,6 +50,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, parts))?;
         self.exporter.counts.sent(written);
+        self.watch.sent(written);
         Poll::Ready(Ok(written))
     }
 
