@@ -22,6 +22,11 @@ pub(crate) fn body(kind: &'static str, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
+/// Returns the answer where there is no memory for the one that was asked for.
+pub(crate) fn no_memory() -> Answer {
+    line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer")
+}
+
 /// Returns an answer of one line, which says what is wrong or that all is well.
 pub(crate) fn line(status: StatusCode, line: impl std::fmt::Display) -> Answer {
     let mut answer = body(TEXT, format!("{line}\n"));

@@ -1,6 +1,6 @@
 //! From a request to its answer: access, the route, the body, the thread that answers, the time
 //! limit.
-use crate::answer::{Answer, line};
+use crate::answer::{Answer, line, no_memory};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::deadline;
@@ -228,7 +228,7 @@ fn read(
 ) -> Answer {
     let kind = Kind::Answer(route);
     if !context.memory.has_for_job(kind) {
-        return line(UNAVAILABLE, "there is no memory for an answer");
+        return no_memory();
     }
     let answer = work(context, asked);
     context.memory.note(kind, answer.body().size_hint().lower() as usize);

@@ -14,7 +14,7 @@ use crate::json;
 use crate::name_lock::NameLock;
 use crate::output_file::write_whole;
 use crate::path::Numbered;
-use crate::process::process_id;
+use crate::process::{process_id, this_process};
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
@@ -77,10 +77,6 @@ pub fn stop() -> Result<(), Refusal> {
 /// As [`stop`].
 pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     if control::profile::is_enabled() { end(tell) } else { Err(Refusal::Off) }
-}
-
-fn this_process() -> u64 {
-    observe::fork_generation() + 1
 }
 
 /// [`stop`] where samples are taken. It is out of line, because each process calls `stop` at its

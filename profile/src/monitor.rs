@@ -21,12 +21,11 @@ use crate::event_output::Output;
 use crate::old_blocks;
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
-use crate::process::monotonic;
+use crate::process::{monotonic, this_process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::control::{monitor, monitor::Record};
-use lumalloc::observe;
 
 pub use lumalloc::control::monitor::Counts;
 
@@ -68,12 +67,6 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 fn state_of(what: u64) -> u64 {
     this_process() << 8 | what
-}
-
-/// Tells this process from those that it was forked from. Their numbers may be the same, each in
-/// its own namespace.
-fn this_process() -> u64 {
-    observe::fork_generation() + 1
 }
 
 /// Enters a state from the one before. `None`: nothing was going on. Returns whether it was so.

@@ -1,9 +1,9 @@
 //! The name of a file, which threads may change.
 
 use crate::path::Path;
+use crate::process::this_process;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
-use lumalloc::observe;
 
 /// A path, which one thread has at a time.
 ///
@@ -26,7 +26,7 @@ impl NameLock {
 
     /// Calls `f` with the name.
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Path) -> T) -> T {
-        let this_process = observe::fork_generation() + 1;
+        let this_process = this_process();
         // Acquire: pairs with the Release below.
         let take = |from| {
             self.holder.compare_exchange(from, this_process, Ordering::Acquire, Ordering::Relaxed)

@@ -1,11 +1,18 @@
 //! What the system knows of this process, and the clocks.
 
 use core::ffi::{CStr, c_int};
+use lumalloc::observe;
 
 /// Returns the number of this process.
 pub(crate) fn process_id() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::getpid() }.cast_unsigned()
+}
+
+/// Returns a number above 0 that tells this process from those that it was forked from. Their
+/// numbers in the system may be the same, each in its own namespace.
+pub(crate) fn this_process() -> u64 {
+    observe::fork_generation() + 1
 }
 
 /// Returns the time since 1970 in nanoseconds.

@@ -18,14 +18,13 @@ pub(crate) fn encode(all: &[Served]) -> Result<String, prometheus::Error> {
 
 /// Writes infinite values as the format does. The encoder writes them as Rust does.
 fn with_infinity(text: String) -> String {
-    let is_infinite = |line: &str| !line.starts_with('#') && line.ends_with(" inf\n");
     if !text.contains(" inf\n") {
         return text;
     }
     let mut whole = String::with_capacity(text.len() + 64);
     for line in text.split_inclusive('\n') {
-        match line.strip_suffix("inf\n").filter(|_| is_infinite(line)) {
-            Some(begin) => whole.extend([begin, "+Inf\n"]),
+        match line.strip_suffix(" inf\n").filter(|_| !line.starts_with('#')) {
+            Some(begin) => whole.extend([begin, " +Inf\n"]),
             None => whole.push_str(line),
         }
     }

@@ -4,7 +4,7 @@
 //! Functions have the names of the symbol tables, without those that were inlined. With
 //! `lines=true` the debug information is read, for inlined functions and, in folded stacks, lines
 //! of the source.
-use crate::answer::{Answer, JSON, TEXT, body, line};
+use crate::answer::{Answer, JSON, TEXT, body, line, no_memory};
 use crate::context::Context;
 use crate::format::{bad, only};
 use crate::heap_profile::{Format, take};
@@ -56,7 +56,7 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
     };
     let names = if has_lines { lines::bytes() } else { symbols::bytes() };
     if !context.memory.has_for(file.len().saturating_mul(TIMES).saturating_add(names)) {
-        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+        return no_memory();
     }
     let report = match named(&file, has_lines) {
         Ok(report) => report,

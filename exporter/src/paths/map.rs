@@ -8,7 +8,7 @@
 //! | `GET /map?at=0x7f0000001234` | the run around an address, and the sites that hold it |
 //!
 //! An answer has at most 50000 runs, so that its size is bounded however large the heap is.
-use crate::answer::{Answer, JSON, body, line};
+use crate::answer::{Answer, JSON, body, line, no_memory};
 use crate::context::Context;
 use crate::format::{Bad, bad, only, or_refused};
 use crate::frames::described;
@@ -68,10 +68,6 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
             line(StatusCode::INTERNAL_SERVER_ERROR, reason)
         }
     })
-}
-
-fn no_memory() -> Answer {
-    line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer")
 }
 
 fn parameter(asked: &Asked, name: &str) -> Option<String> {

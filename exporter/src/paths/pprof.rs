@@ -1,6 +1,6 @@
 //! `/debug/pprof/`: heap profiles as Go's net/http/pprof serves them, so that `pprof` works on the
 //! address. `/heap` and `/pprof/heap` have the text that jeprof reads.
-use crate::answer::{Answer, BINARY, TEXT, body, line};
+use crate::answer::{Answer, BINARY, TEXT, body, line, no_memory};
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::heap_profile::{Format, changed, compressed, take};
@@ -124,7 +124,7 @@ fn profile(
 /// Adds the names and lines of all stacks to a profile.
 fn read_lines(context: &Context, file: &[u8]) -> Answer {
     if !context.memory.has_for(lines::bytes()) {
-        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+        return no_memory();
     }
     match with_lines(file, &Search::default()) {
         Ok(file) => body(BINARY, file),
@@ -170,7 +170,7 @@ const MOST_ADDRESSES: usize = 1 << 16;
 /// `GET`, behind `?`. A line for each address has the address as it was given, and the name.
 pub(crate) fn symbol(context: &Context, asked: &Asked) -> Answer {
     if !context.memory.has_for(symbols::bytes()) {
-        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+        return no_memory();
     }
     let text = if asked.method() == Method::POST {
         asked.body().as_ref()

@@ -93,7 +93,7 @@ pub(crate) fn is_due() -> bool {
 pub(crate) fn reached() -> bool {
     DUE.store(false, Relaxed);
     let soft = soft();
-    let is_reached = soft != 0 && held() >= soft.max(PURGE_AT.load(Relaxed));
+    let is_reached = soft != 0 && level(held(), soft, PURGE_AT.load(Relaxed)) == Level::Due;
     if is_reached {
         REACHED.fetch_add(1, Relaxed);
     }
@@ -110,42 +110,42 @@ pub(crate) fn note_purge() {
     PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
 }
 
-/// What `held` bytes beside a soft bound call for.
+/// How much memory is held beside a soft bound.
 #[derive(PartialEq, Eq, Debug)]
-enum Call {
-    /// A purge.
-    Purge,
-    /// Nothing. Less is held than the last purge has left, so the next one is due at the bound.
-    Forget,
-    /// Nothing. The next purge is due where the last one has put it off to.
-    Wait,
+enum Level {
+    /// So much that a purge is due.
+    Due,
+    /// Clearly less than the last purge has left, so the next one is due at the bound.
+    Fallen,
+    /// The next purge is due where the last one has put it off to.
+    PutOff,
 }
 
-/// What `held` bytes beside the soft bound `soft` call for. The last purge has put the next one off
-/// until `put_off` bytes are held.
+/// Returns the level of `held` bytes beside the soft bound `soft`. The last purge has put the next
+/// one off until `put_off` bytes are held.
 ///
 /// A program whose blocks in use nearly reach the bound goes beyond it again and again. That is no
 /// reason for a purge each time, so the last one counts until clearly less is held than it has
 /// left.
-fn call(held: usize, soft: usize, put_off: usize) -> Call {
+fn level(held: usize, soft: usize, put_off: usize) -> Level {
     let part = soft / AGAIN;
     let left = put_off.saturating_sub(part);
     if held >= soft.max(put_off) {
-        Call::Purge
+        Level::Due
     } else if held < soft && held + part < left {
-        Call::Forget
+        Level::Fallen
     } else {
-        Call::Wait
+        Level::PutOff
     }
 }
 
 /// Notes whether a purge is due, with `held` bytes beside the soft bound `soft`.
 fn note_beside(held: usize, soft: usize) {
     let put_off = PURGE_AT.load(Relaxed);
-    match call(held, soft, put_off) {
-        Call::Purge => DUE.store(true, Relaxed),
-        Call::Forget if put_off != 0 => PURGE_AT.store(0, Relaxed),
-        Call::Forget | Call::Wait => {}
+    match level(held, soft, put_off) {
+        Level::Due => DUE.store(true, Relaxed),
+        Level::Fallen if put_off != 0 => PURGE_AT.store(0, Relaxed),
+        Level::Fallen | Level::PutOff => {}
     }
 }
 
@@ -249,22 +249,22 @@ mod tests {
 
     #[test]
     fn a_purge_during_a_peak_puts_none_off_after_it() {
-        assert_eq!(call(1000, 1000, 0), Call::Purge);
+        assert_eq!(level(1000, 1000, 0), Level::Due);
         // A purge at 2000 has put the next one off.
-        assert_eq!(call(2010, 1000, 2015), Call::Wait);
-        assert_eq!(call(2015, 1000, 2015), Call::Purge);
-        assert_eq!(call(1000, 1000, 2015), Call::Wait);
-        assert_eq!(call(999, 1000, 2015), Call::Forget, "the next one is due at the bound again");
+        assert_eq!(level(2010, 1000, 2015), Level::PutOff);
+        assert_eq!(level(2015, 1000, 2015), Level::Due);
+        assert_eq!(level(1000, 1000, 2015), Level::PutOff);
+        assert_eq!(level(999, 1000, 2015), Level::Fallen, "the next one is due at the bound again");
     }
 
     #[test]
     fn use_that_goes_up_and_down_at_the_bound_is_not_purged_each_time() {
         // A purge has left 999 of 1000.
-        assert_eq!(call(999, 1000, 1014), Call::Wait);
-        assert_eq!(call(1000, 1000, 1014), Call::Wait);
-        assert_eq!(call(984, 1000, 1014), Call::Wait);
-        assert_eq!(call(983, 1000, 1014), Call::Forget);
-        assert_eq!(call(1014, 1000, 1014), Call::Purge);
+        assert_eq!(level(999, 1000, 1014), Level::PutOff);
+        assert_eq!(level(1000, 1000, 1014), Level::PutOff);
+        assert_eq!(level(984, 1000, 1014), Level::PutOff);
+        assert_eq!(level(983, 1000, 1014), Level::Fallen);
+        assert_eq!(level(1014, 1000, 1014), Level::Due);
     }
 
     #[test]

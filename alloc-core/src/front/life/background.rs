@@ -147,7 +147,7 @@ fn start_for_a_time() {
             _ => Ok(()),
         };
         if let Err(error) = started {
-            set_auto(may_start::is_refused_for_now(error));
+            set_auto(may_start::note_refusal(error));
         }
     }
     if HELPER.get() == State::Off {
@@ -295,7 +295,7 @@ fn start() -> Result<(), c_int> {
 fn judge(started: Result<(), c_int>) -> bool {
     if let Err(error) = started {
         IS_KEPT.store(false, Relaxed);
-        set_auto(is_auto() && may_start::is_refused_for_now(error));
+        set_auto(is_auto() && may_start::note_refusal(error));
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");
         line.number(error.unsigned_abs().into()).text(")\n");

@@ -26,7 +26,7 @@ const TRY_AGAIN: u64 = 1000;
 
 /// Notes that the system refused a thread with this error. Returns whether it may have room for one
 /// later: [`may_start`] says so after a decay time.
-pub(super) fn is_refused_for_now(error: c_int) -> bool {
+pub(super) fn note_refusal(error: c_int) -> bool {
     let decay = u64::try_from(arena_settings::shortest_decay_ms()).unwrap_or(0);
     TRY_AT.store(os::coarse_millis() + decay.max(TRY_AGAIN), Relaxed);
     matches!(error, libc::EAGAIN | libc::ENOMEM)
