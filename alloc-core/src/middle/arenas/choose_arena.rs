@@ -175,10 +175,18 @@ pub(crate) fn is_automatic(id: u32) -> bool {
     arena_list::reserved().is_none_or(|reserved| id < reserved)
 }
 
-/// Calls `take` on the pages of arenas until it returns a value: first for unused memory, in the
-/// arena that [`enter`] finds and then in the others whose lock is free; at last for new memory in
-/// the first one. So no arena grows while another keeps unused memory.
+/// Calls `take` on the pages of arenas until it returns a value: for unused memory, and at last for
+/// new memory. So no arena grows while another keeps unused memory.
 pub(crate) fn with_pages<R>(
+    home: &HomeArena,
+    mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
+) -> Option<R> {
+    with_unused_pages(home, &mut take).or_else(|| with_new_pages(home, take))
+}
+
+/// Calls `take` for unused memory on the pages of the arena that [`enter`] finds, and then of the
+/// others whose lock is free, until it returns a value.
+pub(crate) fn with_unused_pages<R>(
     home: &HomeArena,
     mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
 ) -> Option<R> {
@@ -186,12 +194,22 @@ pub(crate) fn with_pages<R>(
     if let Some(found) = take(&mut pages, Memory::Resident) {
         return Some(found);
     }
+    drop(pages);
     for other in others(home, arena) {
         let Some(mut pages) = other.pages.try_lock() else { continue };
         if let Some(found) = take(&mut pages, Memory::Resident) {
             return Some(found);
         }
     }
+    None
+}
+
+/// Calls `take` for new memory on the pages of the arena that [`enter`] finds.
+pub(crate) fn with_new_pages<R>(
+    home: &HomeArena,
+    mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
+) -> Option<R> {
+    let (_, mut pages) = enter(home, |arena| &arena.pages);
     take(&mut pages, Memory::Any)
 }
 

@@ -352,7 +352,7 @@ mod tests {
     use super::*;
     use crate::front::cache::real_cache::RealCache;
     use crate::front::cache::registry::tests::{end, new_cache};
-    use crate::middle::blocks::owned_slabs;
+    use crate::middle::blocks::{owned_drain, owned_slabs};
 
     fn take(cache: &'static RealCache, class: SizeClass, n: usize) -> Vec<*mut u8> {
         let mut blocks = Vec::new();
@@ -402,10 +402,13 @@ mod tests {
         let (owner, other) = (new_cache(), new_cache());
         let class = SizeClass::of(64);
         let blocks = take(owner, class, 40);
-        give(other, class, &blocks);
-        assert_eq!(used(&blocks), 40);
+        // Held, because a cache that needs a new slab would take them in.
         let mut state = owner.owner.state.lock();
-        owned_slabs::drain(&owner.owner, &mut state, class);
+        let mut others = other.owner.state.try_lock().expect("a free lock");
+        give_back(&other.owner, &mut others, class, &blocks);
+        drop(others);
+        assert_eq!(used(&blocks), 40);
+        owned_drain::drain(&owner.owner, &mut state, class);
         drop(state);
         assert_eq!(used(&blocks), 0);
         end(other);

@@ -14,6 +14,8 @@ pub(crate) mod transfer_moves;
 pub(crate) mod tidy_bins;
 pub(crate) mod shared_refill;
 #[allow(unsafe_code)]
+pub(crate) mod owned_drain;
+pub(crate) mod before_growth;
 pub(crate) mod owned_slabs;
 pub(crate) mod give_back;
 #[allow(unsafe_code)]

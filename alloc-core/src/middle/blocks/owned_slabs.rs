@@ -1,12 +1,14 @@
-//! The slabs that a cache owns: taking blocks from them, and taking in what others have freed.
-//! Under the owner's lock.
+//! The slabs that a cache owns: taking blocks from them. Under the owner's lock.
 
-use super::shared_slabs;
-use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
+use super::owned_drain::drain;
+use super::slab_guard::is_cheap_to_absorb;
+use super::{before_growth, shared_slabs};
+use crate::back::page_allocator::Memory;
 use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena_pages::ArenaPages;
 use crate::middle::arenas::choose_arena;
 use crate::middle::events::Event;
-use crate::middle::owners::owner::{Owner, OwnerState};
+use crate::middle::owners::owner::{self, Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -59,9 +61,18 @@ fn obtain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) -> bo
     let slab = adopt(owner, class).or_else(|| {
         let guard = Guard::Owner(owner.id());
         let fills = state.slabs(class).full.is_long();
-        let fresh = choose_arena::with_pages(&owner.home, |pages, memory| {
+        let home = &owner.home;
+        let mut new = |pages: &mut ArenaPages, memory: Memory| {
             pages.new_slab(class, guard, memory.followed_if(fills))
-        });
+        };
+        let fresh = choose_arena::with_unused_pages(home, &mut new)
+            .or_else(|| {
+                let others = owner::in_turn(before_growth::MOST);
+                before_growth::take_in_until(owner, state, others, || {
+                    choose_arena::with_unused_pages(home, &mut new)
+                })
+            })
+            .or_else(|| choose_arena::with_new_pages(home, &mut new));
         owner.events.add(Event::Fresh, u64::from(fresh.is_some()));
         fresh
     });
@@ -82,22 +93,4 @@ fn adopt(owner: &'static Owner, class: SizeClass) -> Option<&'static Slab> {
     owner.events.add(Event::Adopted, 1);
     slab.remote.transfer(Guard::Owner(owner.id()));
     Some(slab)
-}
-
-/// Takes in what others have freed into the owner's slabs of a class.
-pub(crate) fn drain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
-    let pending = owner.pending(class);
-    if pending.is_empty() {
-        return;
-    }
-    let take = |remote| {
-        // SAFETY: what lies on a pending stack is the field of a slab's record.
-        let slab = unsafe { Slab::of_remote(remote) };
-        let freed = absorb(slab);
-        owner.events.add(Event::Drained, 1);
-        owner.ledger.home(class.index()).absorbed.add(freed as u64);
-        state.refile(slab, freed);
-    };
-    // SAFETY: records and stacks live for ever; `take` absorbs.
-    unsafe { pending.drain(Guard::Owner(owner.id()), take, stack_of_remote) };
 }

@@ -78,6 +78,8 @@ struct Block([AtomicPtr<Owner>; BLOCK]);
 static OWNERS: [AtomicPtr<Block>; (MAX_OWNER as usize + 1) / BLOCK] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; (MAX_OWNER as usize + 1) / BLOCK];
 static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Where [`in_turn`] goes on.
+static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The owner with number `id`.
 #[inline]
@@ -97,6 +99,13 @@ pub(crate) fn by_id(id: u32) -> Option<&'static Owner> {
 pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
     // Acquire: pairs with the Release in `register`.
     (0..COUNT.load(Ordering::Acquire)).filter_map(by_id)
+}
+
+/// The next `most` owners, or all if there are fewer. A call goes on where the one before ended.
+pub(crate) fn in_turn(most: u32) -> impl Iterator<Item = &'static Owner> {
+    // Acquire: pairs with the Release in `register`.
+    let count = COUNT.load(Ordering::Acquire);
+    (0..most.min(count)).filter_map(move |_| by_id(NEXT.fetch_add(1, Ordering::Relaxed) % count))
 }
 
 /// The next owner's number, with a place for it. `None`: no memory. Under the registry's lock.
@@ -241,24 +250,24 @@ impl OwnerState {
     }
 
     /// Files a slab of this owner where it belongs after `freed` blocks came back. A slab whose
-    /// blocks are all free goes back to its arena, except for a few spare ones.
+    /// blocks are all free goes back to its arena, except for a few spare ones. Returns whether it
+    /// did.
     #[inline]
-    pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
-        if !slab.stays_in_place(freed) {
-            self.refile_moved(slab, freed);
-        }
+    pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) -> bool {
+        !slab.stays_in_place(freed) && self.refile_moved(slab, freed)
     }
 
-    fn refile_moved(&mut self, slab: &'static Slab, freed: usize) {
+    fn refile_moved(&mut self, slab: &'static Slab, freed: usize) -> bool {
         let slabs = self.slabs(slab.class());
         if slab.list() == ListName::Full && !slab.is_full() {
             slabs.full.remove(slab);
             slabs.partial.push_front(slab, ListName::Partial);
         }
         if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
-            slabs.release(slab);
+            slabs.release(slab)
         } else {
             slabs.partial.settle(slab, freed);
+            false
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::purge_gate::GATE;
-use crate::middle::blocks::owned_slabs;
+use crate::middle::blocks::owned_drain;
 use crate::middle::blocks::shared_slabs;
 use crate::middle::blocks::slab_guard::{absorb, stack_of, stack_of_remote};
 use crate::middle::blocks::transfer_moves;
@@ -87,7 +87,7 @@ fn strike(arena: &'static Arena) {
         // SAFETY: this thread holds the lock.
         let state = unsafe { owner.state.held() };
         for class in SizeClass::all() {
-            owned_slabs::drain(owner, state, class);
+            owned_drain::drain(owner, state, class);
             let slabs = state.slabs(class);
             slabs.partial.remove_if(|slab| slab.arena() == arena.id());
             slabs.full.remove_if(|slab| slab.arena() == arena.id());

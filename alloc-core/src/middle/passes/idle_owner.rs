@@ -3,7 +3,7 @@
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::overflow_moves;
-use crate::middle::blocks::owned_slabs;
+use crate::middle::blocks::owned_drain;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -15,7 +15,7 @@ pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     state.seen_activity = owner.activity.get();
     state.at_rest = true;
     for class in SizeClass::all() {
-        owned_slabs::drain(owner, state, class);
+        owned_drain::drain(owner, state, class);
         let slabs = state.slabs(class);
         let mut next = slabs.partial.first();
         while let Some(slab) = next {
@@ -61,13 +61,7 @@ fn tidy(owner: &'static Owner, state: &mut OwnerState) {
     state.runs.empty();
     overflow_moves::empty_all(owner, state);
     for class in SizeClass::all() {
-        owned_slabs::drain(owner, state, class);
-        let slabs = state.slabs(class);
-        while let Some(slab) = slabs.partial.find_unused() {
-            if !slabs.release(slab) {
-                break;
-            }
-        }
+        owned_drain::drain_and_release(owner, state, class);
     }
 }
 
