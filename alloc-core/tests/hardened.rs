@@ -7,6 +7,7 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::hardened_class;
+use lumalloc::control::arenas;
 use lumalloc::raw::{self, Flags};
 use lumalloc::{Lumalloc, control, observe};
 use std::alloc::{GlobalAlloc, Layout};
@@ -21,6 +22,7 @@ fn child() {
         Some("order") => order(),
         Some("parked") => parked(),
         Some("waits") => waits(),
+        Some("hooked") => hooked(),
         Some("resized") => resized(),
         Some("in_place") => in_place(),
         Some("layouts") => layouts(),
@@ -157,6 +159,32 @@ fn waits() {
 #[test]
 fn a_freed_block_waits_in_quarantine() {
     play_well("waits", "hardened:true");
+}
+
+/// Runs of large blocks that were freed, and so closed, are open for hooks that the arena then
+/// gets, and for blocks that come from them.
+fn hooked() {
+    let sizes = || (1..100).map(|n| n * 40_000);
+    sizes().map(malloc).collect::<Vec<_>>().into_iter().for_each(free);
+    let default = arenas::extent_hooks(0).expect("the first arena");
+    // SAFETY: the default hooks do what the manual says.
+    assert!(unsafe { arenas::set_extent_hooks(0, default) }.is_some());
+    for size in sizes() {
+        let block = malloc(size);
+        (0..size).step_by(4096).for_each(|at| write(block + at, 1));
+        // SAFETY: a live block.
+        let grown = unsafe { raw::realloc(pointer(block), size + 100_000) };
+        // SAFETY: a live block, this long.
+        unsafe { grown.write_bytes(2, size + 100_000) };
+        if size % 3 == 0 {
+            free(grown.expose_provenance());
+        }
+    }
+}
+
+#[test]
+fn an_arena_that_gets_hooks_has_no_closed_memory() {
+    play_well("hooked", "hardened:true,narenas:1");
 }
 
 /// A block stays where its class serves the new size too, and keeps what both sizes hold.

@@ -91,13 +91,10 @@ impl PageAllocator {
         if pages == 0 || pages > MAX_RUN_PAGES || is_refused {
             return None;
         }
-        if self.is_hooked() {
-            let run = self.hooks().take_ready(pages, align, memory != Memory::Resident);
-            return run.map(|run| self.in_use.add(run));
-        }
         self.runs.keep_records()?;
         let request = Request { pages, align, memory };
         let run = match memory {
+            _ if self.is_hooked() => self.hooks().take_ready(request)?,
             Memory::Low => return self.allocate_fresh(request).map(|run| self.in_use.add(run)),
             Memory::Roomy { .. } => unused::take_roomy(&mut self.runs, request, self.in_use.pages)?,
             _ => unused::take(&mut self.runs, &mut self.rest, request)
@@ -277,6 +274,7 @@ impl PageAllocator {
             self.rest.file(&mut self.runs);
             self.hooked = Some(Hooked::new(hooks));
             self.runs.set_provider(hooks, false);
+            self.hooks().open_all();
         }
     }
 
@@ -322,6 +320,7 @@ impl PageAllocator {
     /// Takes in addresses that another arena leaves, as [`FreeRuns::adopt`].
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         self.runs.adopt(base, pages);
+        self.hooks().open_all();
         self.report();
     }
 

@@ -187,12 +187,18 @@ fn chain(
         }
         let Some(extent) = next_to_purge(runs, from) else { break };
         let run = runs.remove(extent);
-        let run = whole_chunks(runs, run);
-        let run = if is_hooked { run } else { cut_excess(runs, run, excess) };
+        // Hooks are not asked whether it may be cut here.
+        let run = if is_hooked { run } else { part_to_purge(runs, run, excess) };
         let run = runs.send_away(run);
         first = Some(chained(run, first));
     }
     first
+}
+
+/// Takes the part of a run that is purged if `excess` pages have to go. Lists the rest again.
+fn part_to_purge(runs: &mut FreeRuns, run: InHand, excess: usize) -> InHand {
+    let run = whole_chunks(runs, run);
+    cut_excess(runs, run, excess)
 }
 
 /// The oldest run that is not worth its huge page, or the oldest run if all looked at are.
@@ -242,4 +248,32 @@ fn chained(run: InHand, next: Option<&'static Extent>) -> &'static Extent {
     let extent = run.set_aside();
     extent.younger.set(next);
     extent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::system::provider::fixed::{Fixed, keep};
+
+    /// The lengths of the runs of the first batch, where a run begins within a chunk and ends
+    /// behind it.
+    fn runs_of_a_batch(is_hooked: bool) -> Vec<usize> {
+        let mut pages = PageAllocator::for_test(Fixed::leak(8 << 20));
+        let run = pages.allocate(HUGE / PAGE + 32, HUGE, Memory::Any).unwrap();
+        run.set_mapping(Mapping::Chunks);
+        pages.free(run);
+        if is_hooked {
+            pages.hook(keep(Box::new(Hooks::new(0))));
+        }
+        let batch = pages.take_batch(0, 0).unwrap();
+        core::iter::successors(batch.first, |run| run.younger.get()).map(Extent::pages).collect()
+    }
+
+    #[test]
+    fn a_run_is_cut_at_its_chunks_but_not_where_hooks_would_have_to_allow_it() {
+        let whole = HUGE / PAGE + 32;
+        assert_eq!(runs_of_a_batch(false), [32, whole - 32]);
+        assert_eq!(runs_of_a_batch(true), [whole]);
+    }
 }

@@ -161,7 +161,7 @@ pub unsafe fn destroy(index: u32) -> bool {
 /// The number of threads bound to an arena. Source: jemalloc(3), `stats.arenas.<i>.nthreads`.
 #[must_use]
 pub fn bound_threads(index: u32) -> Option<u32> {
-    find(index).map(Arena::bound)
+    find(index).map(|arena| arena.life().bound())
 }
 
 /// Purges what is due by the decay curve now, of an arena or of all for [`ARENAS_ALL`]. Returns

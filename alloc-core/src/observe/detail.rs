@@ -139,8 +139,8 @@ impl Detail {
             else {
                 continue;
             };
-            if arena.ends() != place.ends {
-                place.ends = arena.ends();
+            if arena.life().ends() != place.ends {
+                place.ends = arena.life().ends();
                 // These requests count among those of destroyed arenas from now on.
                 stats.seen_requests.fill(0);
                 destroyed::visit(index as u32, |now| {

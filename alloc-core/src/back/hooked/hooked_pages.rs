@@ -40,6 +40,8 @@ use super::hooks::Hooks;
 use crate::back::aging::limit::Bounds;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
+use crate::back::placement::memory::{Memory, Request};
+use crate::back::runs::access;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::in_hand::InHand;
 use crate::back::runs::in_use::InUse;
@@ -57,6 +59,8 @@ pub(in crate::back) struct Hooked {
     hooks: &'static Hooks,
     ready: [Option<&'static Extent>; READY],
     requests: HookRequests,
+    /// Whether more memory is asked for than is wanted. Not once hooks have refused to cut it.
+    asks_ahead: bool,
     /// The number of threads that make runs ready now.
     serving: usize,
 }
@@ -64,7 +68,13 @@ pub(in crate::back) struct Hooked {
 impl Hooked {
     /// Creates a record without ready runs and requests.
     pub(in crate::back) fn new(hooks: &'static Hooks) -> Hooked {
-        Hooked { hooks, ready: [None; READY], requests: HookRequests::new(), serving: 0 }
+        Hooked {
+            hooks,
+            ready: [None; READY],
+            requests: HookRequests::new(),
+            asks_ahead: true,
+            serving: 0,
+        }
     }
 
     /// The hooks, which are functions of the program.
@@ -143,14 +153,10 @@ impl HookedPages<'_> {
 
     // --- runs that are ready ---
 
-    /// Takes a run that needs no hook. Without one, returns `None`, and notes the request if
-    /// `noted`.
-    pub(in crate::back) fn take_ready(
-        &mut self,
-        pages: usize,
-        align: usize,
-        noted: bool,
-    ) -> Option<InHand> {
+    /// Takes a run that needs no hook. Without one, returns `None`, and notes the request unless
+    /// it is for memory that is there.
+    pub(in crate::back) fn take_ready(&mut self, request: Request) -> Option<InHand> {
+        let Request { pages, align, memory } = request;
         let fits = |run: &Extent| run.pages() == pages && run.base().is_multiple_of(align);
         for state in [ExtentState::Dirty, ExtentState::Muzzy] {
             if let Some(run) = self.runs.fit(state, pages, align).filter(|run| fits(run)) {
@@ -165,7 +171,7 @@ impl HookedPages<'_> {
             self.report();
             return Some(InHand::hold(run, ExtentState::Dirty));
         }
-        if noted && self.bounds.admits(held, pages) {
+        if memory != Memory::Resident && self.bounds.admits(held, pages) {
             hooked.requests.note(HookRequest { pages, align });
         }
         None
@@ -199,6 +205,15 @@ impl HookedPages<'_> {
     }
 
     // --- free runs ---
+
+    /// Opens all free runs that are closed, because hooks may read or write what they are told to
+    /// purge. Those that the system refuses to open stay closed. Without hooks none is opened.
+    pub(in crate::back) fn open_all(&self) {
+        for state in ExtentState::FREE.into_iter().filter(|_| self.hooked.is_some()) {
+            let runs = core::iter::successors(self.runs.oldest(state), |run| run.younger.get());
+            runs.for_each(|run| _ = access::is_opened(run));
+        }
+    }
 
     /// Takes a free run that a request fits in out of its list. With `exact`, only one of its
     /// length.
@@ -312,7 +327,17 @@ impl HookedPages<'_> {
 
     /// How many pages to ask for at a time if `pages` are wanted.
     pub(crate) fn next_chunk(&mut self, pages: usize) -> usize {
-        self.runs.source().growth().chunk(pages, false)
+        match self.hooked.as_ref().is_some_and(|hooked| hooked.asks_ahead) {
+            true => self.runs.source().growth().chunk(pages, false),
+            false => pages,
+        }
+    }
+
+    /// Notes that hooks refused to cut a chunk. From now on no more is asked for than is wanted.
+    pub(crate) fn note_uncut_chunk(&mut self) {
+        if let Some(hooked) = self.hooked.as_mut() {
+            hooked.asks_ahead = false;
+        }
     }
 
     /// Notes that a chunk was given, so that the next one is longer.

@@ -89,11 +89,17 @@ pub(in crate::back) fn may_leave_gap(pages: usize) -> bool {
 /// and returns `None`.
 #[inline]
 pub(in crate::back) fn opened(run: InHand, put_back: impl FnOnce(InHand)) -> Option<InHand> {
-    if run.marks.is_closed() && !open(&run) {
+    if !is_opened(&run) {
         put_back(run);
         return None;
     }
     Some(run)
+}
+
+/// Opens a run if it is closed. Returns `false` if the system refuses.
+#[inline]
+pub(crate) fn is_opened(run: &Extent) -> bool {
+    !run.marks.is_closed() || open(run)
 }
 
 #[cold]
@@ -120,7 +126,12 @@ pub(in crate::back) fn close_again(run: &Extent) {
 
 /// Closes a run, and marks it as closed if the system did so.
 fn shut(run: &Extent) {
-    run.marks.set_closed(untouchable::close(run.base(), run.bytes()));
+    let is_closed = untouchable::close(run.base(), run.bytes());
+    if !is_closed {
+        // Of a run in several mappings the first may have been closed.
+        untouchable::open_page(run.base(), run.bytes());
+    }
+    run.marks.set_closed(is_closed);
 }
 
 #[cfg(test)]
@@ -149,10 +160,14 @@ mod tests {
         shut(&run);
         close_again(&run);
         assert!(run.marks.is_closed());
-        // The system refuses what is not mapped.
+        assert!(is_opened(&run) && is_opened(&run));
+        // The system refuses what is not mapped, but closes what lies before it.
         untouchable::release(mapped + PAGE, PAGE);
         shut(&run);
         assert!(!run.marks.is_closed());
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let first = maps.lines().find(|line| line.contains(&format!("-{:x} ", mapped + PAGE)));
+        assert!(first.is_some_and(|first| first.contains(" rw")), "{first:?}");
         untouchable::release(mapped, 4 * PAGE);
     }
 }

@@ -49,9 +49,11 @@ impl MoveNumber {
 }
 
 impl Mapping {
-    /// Whether the run is a mapping of its own.
+    /// Whether the allocator has made the run a mapping of its own. What a hook does is not
+    /// counted.
     pub(in crate::back) fn is_own(self) -> bool {
-        !matches!(self, Mapping::Ordinary | Mapping::Chunks | Mapping::Low)
+        use Mapping::{Chunks, Decommitted, Low, Ordinary};
+        !matches!(self, Ordinary | Chunks | Decommitted | Low)
     }
 
     /// Whether huge pages were asked for the run itself.
@@ -213,6 +215,7 @@ mod tests {
             assert_eq!(cell.get(), mapping);
         }
         cell.set(Ordinary);
+        assert!(Huge.is_own() && !Decommitted.is_own(), "hooks make no mapping of the allocator's");
         assert!((0..=u16::MAX).all(|word| Mapping::from_word(word).to_word() == word));
     }
 

@@ -183,7 +183,7 @@ impl<C: OfThread> Thread<C> {
 
     /// Notes the arena that the thread is bound to, where it is counted already.
     pub(crate) fn bind(&self, arena: Option<&'static Arena>) {
-        self.bound.replace(arena).into_iter().for_each(Arena::unbind);
+        self.bound.replace(arena).into_iter().for_each(|bound| bound.life().unbind());
     }
 
     /// Returns the cache of the arena that the thread is bound to.

@@ -57,7 +57,7 @@ pub(crate) fn for_each_lock(see: &mut dyn FnMut(&dyn ForkLock)) {
 pub(crate) fn create(like: &RealCache) -> Option<u32> {
     let home = &like.owner.home;
     let arena = home.get();
-    if home.is_bound() && !arena.bind_cache() {
+    if home.is_bound() && !arena.life().bind_cache() {
         return None;
     }
     let cache = registry::take(arena, home.is_bound(), None);
@@ -68,7 +68,7 @@ pub(crate) fn create(like: &RealCache) -> Option<u32> {
         }
         put(cache);
     } else if home.is_bound() {
-        arena.unbind_cache();
+        arena.life().unbind_cache();
     }
     None
 }
@@ -77,7 +77,7 @@ pub(crate) fn create(like: &RealCache) -> Option<u32> {
 fn put(cache: &'static RealCache) {
     let home = &cache.owner.home;
     if home.is_bound() {
-        home.get().unbind_cache();
+        home.get().life().unbind_cache();
     }
     registry::put(cache);
 }

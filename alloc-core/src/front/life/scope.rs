@@ -49,12 +49,12 @@ impl Drop for Scope {
 pub(crate) fn move_to(arena: &'static Arena) -> bool {
     let Some(now) = real_cache() else { return false };
     let Some(thread) = now.thread() else { return false };
-    if !arena.bind() {
+    if !arena.life().bind() {
         return false;
     }
     let cache = thread.cache_for(arena.id()).or_else(|| stay(thread, arena));
     let Some(cache) = cache.or_else(|| add_cache(now, arena)) else {
-        arena.unbind();
+        arena.life().unbind();
         return false;
     };
     thread.bind(Some(arena));

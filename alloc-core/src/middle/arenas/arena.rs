@@ -10,6 +10,7 @@ use super::bin::ArenaBin;
 use super::purge_gate::{self, GATE};
 use crate::back::hooked::hooks::{ExtentHooks, Hooks};
 use crate::back::metadata;
+use crate::back::page_allocator::PageAllocator;
 use crate::back::system::page_provider::PageProvider;
 use crate::ground::callback;
 use crate::ground::checked::at;
@@ -94,6 +95,12 @@ impl Arena {
         self.pages.lock().allocator.source().provider()
     }
 
+    /// As [`Arena::provider`], or `None` if the pages come from hooks.
+    pub(in crate::middle) fn provider_unless_hooked(&self) -> Option<&'static dyn PageProvider> {
+        let mut pages = self.pages.lock();
+        (!pages.allocator.is_hooked()).then(|| pages.allocator.source().provider())
+    }
+
     /// The arena's bin of a class.
     #[inline(always)]
     pub(crate) fn bin(&self, class: SizeClass) -> &ArenaBin {
@@ -111,11 +118,20 @@ impl Arena {
     }
 
     /// Ages unused pages to `now` (milliseconds) and purges what is due. Returns when to call it
-    /// again. `None`: no page ages.
+    /// again. `None`: no page ages. Hooks are called, so the caller holds no lock.
     pub(crate) fn decay(&self, now: u64) -> Option<u64> {
         if self.waits_for_hook() {
             return Some(now);
         }
+        self.decay_by(now, Arena::purge_now)
+    }
+
+    /// As [`Arena::decay`], but purges nothing if the arena has hooks.
+    pub(in crate::middle) fn decay_unless_hooked(&self, now: u64) -> Option<u64> {
+        self.decay_by(now, Arena::purge_unless_hooked)
+    }
+
+    fn decay_by(&self, now: u64, purge: impl Fn(&Arena, usize, usize)) -> Option<u64> {
         let (dirty, muzzy) = {
             let Some(mut pages) = self.pages.try_lock() else { return Some(now) };
             if !pages.allocator.is_decay_due(now) {
@@ -123,7 +139,9 @@ impl Arena {
             }
             pages.allocator.advance(now)
         };
-        self.purge_beyond(dirty, muzzy);
+        // Muzzy pages first, because the dirty pages that become muzzy now stay for a decay time.
+        purge(self, usize::MAX, muzzy);
+        purge(self, dirty, usize::MAX);
         match self.pages.try_lock() {
             Some(pages) => pages.allocator.next_decay(),
             None => Some(now),
@@ -144,7 +162,7 @@ impl Arena {
         } else if self.purges_at_once() {
             // Closed while a fork is under way; then the next purge takes these pages too.
             if let Some(_inside) = GATE.enter() {
-                self.purge_beyond(0, 0);
+                self.purge_unless_hooked(0, usize::MAX);
             }
         }
     }
@@ -187,34 +205,10 @@ impl Arena {
         !self.unprofiled.swap(!is_profiled, Relaxed)
     }
 
-    /// Counts one more thread that is bound to the arena. `false`: the arena has been destroyed.
-    pub(crate) fn bind(&self) -> bool {
-        self.life.bind()
-    }
-
-    /// Counts one thread less that is bound to the arena.
-    pub(crate) fn unbind(&self) {
-        self.life.unbind();
-    }
-
-    /// As [`Arena::bind`], but for an explicit cache.
-    pub(crate) fn bind_cache(&self) -> bool {
-        self.life.bind_cache()
-    }
-
-    /// Counts one explicit cache less.
-    pub(crate) fn unbind_cache(&self) {
-        self.life.unbind_cache();
-    }
-
-    /// How many threads are bound to the arena.
-    pub(crate) fn bound(&self) -> u32 {
-        self.life.bound()
-    }
-
-    /// How often an arena with this index was destroyed.
-    pub(crate) fn ends(&self) -> u32 {
-        self.life.ends()
+    /// The arena's life, which ends when the arena is destroyed, and what is bound to it.
+    #[inline]
+    pub(crate) fn life(&self) -> &Life {
+        &self.life
     }
 
     /// Begins the end of a created arena: from now on no thread allocates here. `false`: threads
@@ -241,9 +235,22 @@ impl Arena {
     /// Purges unused pages until at most `dirty` and `muzzy` ones are left, but leaves the reserve.
     /// Purges at once, also inside an extent hook.
     pub(in crate::middle) fn purge_now(&self, dirty: usize, muzzy: usize) {
+        self.purge_while(dirty, muzzy, |_| true);
+    }
+
+    /// As [`Arena::purge_now`], but ends once the arena has hooks, which another thread may set at
+    /// any time. So it may be called under a lock.
+    pub(in crate::middle) fn purge_unless_hooked(&self, dirty: usize, muzzy: usize) {
+        self.purge_while(dirty, muzzy, |allocator| !allocator.is_hooked());
+    }
+
+    fn purge_while(&self, dirty: usize, muzzy: usize, may: impl Fn(&PageAllocator) -> bool) {
         let dirty = dirty.max(self.reserve.load(Relaxed));
+        let take = |allocator: &mut PageAllocator| {
+            may(allocator).then(|| allocator.take_batch(dirty, muzzy)).flatten()
+        };
         loop {
-            let Some(batch) = self.pages.lock().allocator.take_batch(dirty, muzzy) else { return };
+            let Some(batch) = take(&mut self.pages.lock().allocator) else { return };
             batch.purge();
             // The system may refuse some runs, as it does for locked memory, and take others.
             if !self.pages.lock().allocator.file_batch(batch) {
@@ -438,6 +445,38 @@ mod tests {
         assert_eq!(arena.pages.lock().allocator.take_growth(), None);
     }
 
+    /// Another thread may set hooks between the look at an arena and the purge under a lock.
+    #[test]
+    fn a_purge_that_may_not_call_hooks_leaves_an_arena_that_has_them() {
+        let arena = arena();
+        use_and_free(arena);
+        assert!(arena.provider_unless_hooked().is_some());
+        arena_hooks::set(arena, core::ptr::null_mut());
+        arena.purge_unless_hooked(0, 0);
+        arena.decay_unless_hooked(1_000_000);
+        assert_eq!(dirty(arena), RUN);
+        assert!(arena.provider_unless_hooked().is_none());
+        arena.purge_now(0, 0);
+        assert_eq!(dirty(arena), 0);
+    }
+
+    #[test]
+    fn dirty_pages_become_muzzy_and_then_go() {
+        let arena = arena();
+        arena.pages.lock().allocator.aging().set_millis(true, 1000);
+        arena.pages.lock().allocator.aging().set_millis(false, 1000);
+        use_and_free(arena);
+        let after = |now| {
+            arena.decay(now);
+            let counts = arena.pages.lock().allocator.counts();
+            (counts.dirty, counts.muzzy)
+        };
+        assert_eq!(after(10_000), (RUN, 0));
+        assert_eq!(after(11_500), (0, RUN));
+        assert_eq!(after(12_000), (0, RUN));
+        assert_eq!(after(13_000), (0, 0));
+    }
+
     #[test]
     fn inside_a_hook_a_purge_is_put_off() {
         // The process has started, so that threads know that they are inside a hook.
@@ -460,13 +499,13 @@ mod tests {
     #[test]
     fn an_arena_ends_when_no_thread_is_bound_to_it_and_lives_again() {
         let arena = arena();
-        let ends = arena.ends();
-        assert!(arena.is_live() && arena.bind() && !arena.begin_end());
-        arena.unbind();
+        let ends = arena.life.ends();
+        assert!(arena.is_live() && arena.life.bind() && !arena.begin_end());
+        arena.life.unbind();
         assert!(arena.begin_end() && !arena.is_live());
-        assert!(!arena.bind() && !arena.revive(), "it has not ended yet");
+        assert!(!arena.life.bind() && !arena.revive(), "it has not ended yet");
         arena.complete_end();
-        assert_eq!(arena.ends(), ends + 1);
-        assert!(arena.revive() && arena.is_live() && arena.bound() == 0);
+        assert_eq!(arena.life.ends(), ends + 1);
+        assert!(arena.revive() && arena.is_live() && arena.life.bound() == 0);
     }
 }

@@ -18,6 +18,7 @@ use crate::back::hooked::hook_calls;
 use crate::back::hooked::hook_requests::{self, HookRequest};
 use crate::back::hooked::hooks::ExtentHooks;
 use crate::back::map::extent::Extent;
+use crate::back::runs::access;
 use crate::back::runs::in_hand::InHand;
 use crate::ground::callback;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -224,7 +225,8 @@ fn cut_new(arena: &'static Arena, request: HookRequest) -> bool {
             arena.pages.lock().allocator.hooks().note_chunk();
             return true;
         }
-        // Hooks refuse to cut the piece, so it is of no use.
+        // Hooks refuse to cut the piece, so it is of no use. They may not take it back either.
+        arena.pages.lock().allocator.hooks().note_uncut_chunk();
         give_back_whole(arena, run, chunk);
     }
     let taken = reserve(arena, request.pages, request.align);
@@ -285,7 +287,8 @@ pub(in crate::middle) fn grow(
     let more = pages - run.pages();
     let taken = arena.pages.lock().allocator.hooks().take_behind(run, more)?;
     let is_ready = |taken: &InHand| {
-        hook_calls::commit(arena.hooks(), taken)
+        access::is_opened(taken)
+            && hook_calls::commit(arena.hooks(), taken)
             && hook_calls::may_append(arena.hooks(), run, taken)
     };
     match shorten(arena, taken, more) {
@@ -390,6 +393,18 @@ mod tests {
         let spare = arena.pages.lock().allocator.counts().spares;
         assert!(may_shrink(arena, block, RUN / 2).is_none());
         assert_eq!(arena.pages.lock().allocator.counts().spares, spare, "the record came back");
+    }
+
+    #[test]
+    fn hooks_that_neither_cut_nor_take_back_are_asked_for_one_chunk() {
+        let arena = arena(ExtentHooks { split: None, dalloc: None, ..DEFAULT });
+        let mapped = || arena.pages.lock().allocator.counts().mapped;
+        assert!(served(arena, RUN).is_some());
+        let chunk = mapped() - RUN;
+        for _ in 1..10 {
+            assert!(served(arena, RUN).is_some());
+        }
+        assert_eq!(mapped(), chunk + 10 * RUN);
     }
 
     #[test]

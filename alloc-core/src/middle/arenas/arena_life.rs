@@ -33,12 +33,12 @@ impl Life {
     }
 
     /// Counts one more thread that is bound to the arena. `false`: the arena is not live.
-    pub(in crate::middle) fn bind(&self) -> bool {
+    pub(crate) fn bind(&self) -> bool {
         self.count_in(&self.bound)
     }
 
     /// As [`Life::bind`], but for an explicit cache.
-    pub(in crate::middle) fn bind_cache(&self) -> bool {
+    pub(crate) fn bind_cache(&self) -> bool {
         self.count_in(&self.caches)
     }
 
@@ -54,22 +54,22 @@ impl Life {
     }
 
     /// Counts one explicit cache less.
-    pub(in crate::middle) fn unbind_cache(&self) {
+    pub(crate) fn unbind_cache(&self) {
         self.caches.fetch_sub(1, Relaxed);
     }
 
     /// Counts one thread less that is bound to the arena.
-    pub(in crate::middle) fn unbind(&self) {
+    pub(crate) fn unbind(&self) {
         self.bound.fetch_sub(1, Relaxed);
     }
 
     /// How many threads are bound to the arena.
-    pub(in crate::middle) fn bound(&self) -> u32 {
+    pub(crate) fn bound(&self) -> u32 {
         self.bound.load(Relaxed)
     }
 
     /// How often the arena ended.
-    pub(in crate::middle) fn ends(&self) -> u32 {
+    pub(crate) fn ends(&self) -> u32 {
         self.ends.load(Relaxed)
     }
 

@@ -59,8 +59,8 @@ fn purge_all_growth() {
     for arena in arena_list::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.take_growth());
         // Hooks run under no lock. An arena may have got them after growth was counted.
-        if let Some(keep) = keep.filter(|_| !arena.is_hooked()) {
-            arena.purge_beyond(keep, usize::MAX);
+        if let Some(keep) = keep {
+            arena.purge_unless_hooked(keep, usize::MAX);
         }
     }
 }
@@ -148,7 +148,7 @@ fn run(now: u64) -> Option<u64> {
     for arena in arena_list::all() {
         tidy_bins::tidy(arena);
         if !arena.is_hooked() {
-            next = next.min(arena.decay(now).unwrap_or(u64::MAX));
+            next = next.min(arena.decay_unless_hooked(now).unwrap_or(u64::MAX));
         }
     }
     next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
@@ -202,8 +202,8 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     let mut look = Look::new(0, true, wanted);
     owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
     arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
-    for arena in arena_list::all().filter(|arena| wanted(arena) && !arena.is_hooked()) {
-        arena.purge_beyond(0, 0);
+    for arena in arena_list::all().filter(|arena| wanted(arena)) {
+        arena.purge_unless_hooked(0, 0);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
+use crate::back::system::page_provider::PageProvider;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arenas::arena::Arena;
@@ -111,8 +112,10 @@ impl<'a> Look<'a> {
         }
         slab.holes.forget_idle(ripe);
         let arena = arena_list::by_id(slab.arena());
-        if let Some(arena) = arena.filter(|arena| (self.wanted)(arena) && !arena.is_hooked()) {
-            self.purge(slab, arena, ripe);
+        let arena = arena.filter(|arena| (self.wanted)(arena));
+        // Hooks are not called under the lock of a guard.
+        if let Some(provider) = arena.and_then(Arena::provider_unless_hooked) {
+            self.purge(slab, provider, ripe);
         }
     }
 
@@ -124,9 +127,8 @@ impl<'a> Look<'a> {
     }
 
     /// Gives pages back, with one call for pages that follow each other.
-    fn purge(&mut self, slab: &'static Slab, arena: &Arena, pages: Pages) {
+    fn purge(&mut self, slab: &'static Slab, provider: &dyn PageProvider, pages: Pages) {
         let Some(extent) = slab.extent() else { return };
-        let provider = arena.provider();
         let mut left = pages;
         while left != 0 {
             let first = left.trailing_zeros() as usize;
