@@ -104,6 +104,46 @@ fn beyond_the_hard_bound_there_is_no_memory() {
     free(large(64 * MIB));
 }
 
+/// Each of two threads finds room for its block, and there is room for one.
+#[test]
+fn arenas_that_grow_at_the_same_time_stay_within_the_hard_bound_together() {
+    const ROUNDS: usize = 2000;
+    let (_alone, _unbound) = (alone(), Unbound);
+    let arenas = [(); 2].map(|()| arenas::create().unwrap());
+    // The steps that the two threads have reached together. They spin, to go on at the same moment.
+    let steps = AtomicUsize::new(0);
+    let together = |step: usize| {
+        steps.fetch_add(1, Relaxed);
+        while steps.load(Relaxed) < 2 * step {
+            std::thread::yield_now();
+        }
+    };
+    let most = AtomicUsize::new(0);
+    let run = |index: usize| {
+        let beyond = |bound: usize| limits::held().saturating_sub(bound);
+        for round in 0..ROUNDS {
+            let bound = limits::held() + 12 * MIB;
+            together(4 * round + 1);
+            limits::set_hard(bound);
+            together(4 * round + 2);
+            let block = raw::allocate(8 * MIB, Flags::NONE.arena(arenas[index]));
+            together(4 * round + 3);
+            most.fetch_max(beyond(bound), Relaxed);
+            if !block.is_null() {
+                free(block);
+                assert!(purge(arenas[index]));
+            }
+            together(4 * round + 4);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(0));
+        run(1);
+    });
+    // Records may grow after the pages were admitted.
+    assert!(most.load(Relaxed) < MIB, "{most:?}");
+}
+
 #[test]
 fn small_blocks_meet_the_bound_too() {
     let (_alone, _unbound) = (alone(), Unbound);

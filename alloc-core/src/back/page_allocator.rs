@@ -105,17 +105,17 @@ impl PageAllocator {
 
     /// Allocates a run of new memory, if the request and the bounds allow it.
     fn allocate_fresh(&mut self, request: Request) -> Option<InHand> {
-        if request.memory == Memory::Resident || !self.admits(request.pages) {
+        if request.memory == Memory::Resident || !self.takes_room(request.pages) {
             return None;
         }
         let (runs, active) = (&mut self.runs, self.in_use.pages);
-        let (run, new) = match request.memory {
-            Memory::Low => (self.low.take(request.pages, request.align)?, 0),
-            _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request)?,
+        let taken = match request.memory {
+            Memory::Low => self.low.take(request.pages, request.align).map(|run| (run, 0)),
+            _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request),
         };
-        self.note_growth(new);
+        self.note_growth(taken.as_ref().map_or(0, |(_, new)| *new));
         self.report();
-        Some(run)
+        taken.map(|(run, _)| run)
     }
 
     /// Counts `new` pages that had no memory and are used from now on.
@@ -171,10 +171,10 @@ impl PageAllocator {
         let gap = usize::from(access::leaves_gap(pages));
         let more = pages - extent.pages() + gap;
         let new = expand::new_pages(extent, more + gap)?;
-        if self.is_hooked() || (new > 0 && !self.admits(new)) {
+        self.runs.keep_records()?;
+        if self.is_hooked() || (new > 0 && !self.takes_room(new)) {
             return None;
         }
-        self.runs.keep_records()?;
         let is_zero = expand::expand(&mut self.runs, &mut self.in_use, extent, more);
         self.report();
         self.note_growth(if is_zero.is_some() { new } else { 0 });
@@ -195,7 +195,7 @@ impl PageAllocator {
         let more = pages.saturating_sub(run.pages());
         // The arena may have got hooks since the caller looked.
         let may_move = !self.is_hooked() && moves::is_wanted(&self.runs, run, pages, align);
-        let is_wanted = may_move && self.admits(more);
+        let is_wanted = may_move && self.takes_room(more);
         let (runs, in_use) = (&mut self.runs, &mut self.in_use);
         let new = is_wanted.then(|| moves::begin(runs, in_use, run, pages, align))?;
         self.report();
@@ -340,8 +340,9 @@ impl PageAllocator {
         self.bounds.report(self.held());
     }
 
-    fn admits(&mut self, pages: usize) -> bool {
-        self.bounds.admits(self.held(), pages)
+    /// Whether the bounds admit `pages` new pages. The caller then reports what it holds.
+    fn takes_room(&mut self, pages: usize) -> bool {
+        self.bounds.take_room(self.held(), pages)
     }
 
     // --- settings ---

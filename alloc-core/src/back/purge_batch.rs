@@ -16,6 +16,7 @@ use super::system::mapping::Mapping;
 use super::system::page_provider::{PageProvider, Purged};
 use super::system::thp::{self, HUGE};
 use crate::ground::options;
+use crate::ground::os;
 use crate::ground::probes;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down, round_up};
 use core::ptr::NonNull;
@@ -229,12 +230,11 @@ fn whole_chunks(runs: &mut FreeRuns, run: InHand) -> InHand {
 
 /// Cuts off the end of a run that is much longer than what has to go. The rest is listed again.
 fn cut_excess(runs: &mut FreeRuns, run: InHand, excess: usize) -> InHand {
-    let mut part = excess.next_multiple_of(PURGE_UNIT);
-    if run.mapping() != Mapping::Ordinary {
-        // No huge page is cut in two.
-        let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
-        part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
-    }
+    let part = excess.next_multiple_of(PURGE_UNIT);
+    // No page of the system is cut in two, and no huge page.
+    let unit = if run.mapping() == Mapping::Ordinary { os::system_page() } else { HUGE };
+    let cut = round_down(run.end().saturating_sub(part << LG_PAGE), unit);
+    let part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
     if part + PURGE_UNIT > run.pages() || runs.keep_records().is_none() {
         return run;
     }

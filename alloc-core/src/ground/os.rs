@@ -2,8 +2,9 @@
 //! `errno`.
 
 use super::calls::{self, Call};
+use super::units::PAGE;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Runs `f`, and restores `errno` after.
 pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
@@ -269,11 +270,16 @@ pub(crate) fn online_cpus() -> u32 {
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Returns the system's page size in bytes.
+/// Returns the system's page size in bytes. The first call asks the system.
+#[inline]
 pub(crate) fn system_page() -> usize {
-    // SAFETY: takes and returns a number.
-    let size = keep_errno(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
-    if size <= 0 { 4096 } else { size as usize }
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    if SIZE.load(Relaxed) == 0 {
+        // SAFETY: takes and returns a number.
+        let size = keep_errno(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
+        SIZE.store(usize::try_from(size).unwrap_or(0).max(PAGE), Relaxed);
+    }
+    SIZE.load(Relaxed)
 }
 
 /// Returns 64 random bits of the kernel. If it has none yet, they are a mixture of the bits that it

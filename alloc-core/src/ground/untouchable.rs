@@ -2,7 +2,6 @@
 
 use super::os::{self, keep_errno};
 use super::units::PAGE;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Reserves addresses that no thread may touch. Returns `None` if the system has none.
 pub(crate) fn reserve(bytes: usize) -> Option<usize> {
@@ -17,12 +16,7 @@ pub(crate) fn reserve(bytes: usize) -> Option<usize> {
 /// Whether each page of the allocator can be made untouchable: the system's pages are no larger.
 #[inline]
 pub(crate) fn can_close_each_page() -> bool {
-    /// Bytes of a page of the system. 0: not asked for yet.
-    static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
-    if SYSTEM_PAGE.load(Relaxed) == 0 {
-        SYSTEM_PAGE.store(os::system_page(), Relaxed);
-    }
-    SYSTEM_PAGE.load(Relaxed) == PAGE
+    os::system_page() == PAGE
 }
 
 /// Gives addresses of [`reserve`] back.

@@ -207,18 +207,42 @@ impl Bounds {
         self.bound_of(held, pages).is_none_or(|place| refuse(pages, place))
     }
 
+    /// As [`Bounds::admits`], but also counts the pages as held, so that several arenas do not take
+    /// the same room at the same time. The caller takes them, and then calls [`Bounds::report`]
+    /// whether it got them or not.
+    pub(in crate::back) fn take_room(&mut self, held: usize, pages: usize) -> bool {
+        if !self.is_bound() {
+            return self.admits(held, pages);
+        }
+        // First, because another arena may do the same at this moment.
+        self.report(held + pages);
+        let place = self.bound_of(held, 0).or_else(|| self.own_bound_of(held, pages));
+        if let Some(place) = place {
+            self.report(held);
+            return refuse(pages, place);
+        }
+        true
+    }
+
     /// Whether there is room for `pages` new pages. No refusal is counted.
     pub(in crate::back) fn has_room_for(&self, held: usize, pages: usize) -> bool {
         self.bound_of(held, pages).is_none()
     }
 
+    /// Whether the bound of all arenas applies.
+    fn is_bound(&self) -> bool {
+        HARD.load(Relaxed) != 0 && !self.is_exempt
+    }
+
     /// The bound that `pages` new pages would exceed, if any: that of an arena, or [`ANY`].
     fn bound_of(&self, own_held: usize, pages: usize) -> Option<usize> {
-        let hard = HARD.load(Relaxed);
-        let is_bound = hard != 0 && !self.is_exempt;
-        if is_bound && held().saturating_add(pages << LG_PAGE) > hard {
+        if self.is_bound() && held().saturating_add(pages << LG_PAGE) > HARD.load(Relaxed) {
             return Some(ANY);
         }
+        self.own_bound_of(own_held, pages)
+    }
+
+    fn own_bound_of(&self, own_held: usize, pages: usize) -> Option<usize> {
         let own = self.own != 0 && (own_held + pages) << LG_PAGE > self.own;
         own.then_some(self.arena as usize)
     }

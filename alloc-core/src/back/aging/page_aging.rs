@@ -71,9 +71,11 @@ impl PageAging {
     }
 
     /// Counts a run of `pages` pages of new memory, beside `dirty` free dirty pages and `active`
-    /// pages in use.
+    /// pages in use. Counts nothing if dirty pages are kept for ever.
     pub(in crate::back) fn note_growth(&mut self, pages: usize, dirty: usize, active: usize) {
-        self.growth_purge.count(pages, dirty, active);
+        if self.dirty.millis() >= 0 {
+            self.growth_purge.count(pages, dirty, active);
+        }
     }
 
     /// Takes the pages that [`GrowthPurge`] counts for new memory and returns how many of `dirty`
@@ -96,5 +98,21 @@ impl PageAging {
     /// Whether a run of this many bytes is given back as soon as it is freed.
     pub(crate) fn is_oversized(&self, bytes: usize) -> bool {
         self.oversize != 0 && bytes >= self.oversize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_beside_pages_that_are_kept_for_ever_does_not_count() {
+        const MANY: usize = 1 << 20;
+        let mut aging = PageAging::new(-1, 0);
+        aging.note_growth(1, MANY, 0);
+        assert_eq!(aging.take_growth(MANY), None);
+        aging.set_millis(true, 0);
+        aging.note_growth(1, MANY, 0);
+        assert_eq!(aging.take_growth(MANY), Some(MANY - 1));
     }
 }

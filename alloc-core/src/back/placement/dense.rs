@@ -110,7 +110,8 @@ impl Rest {
             return None;
         }
         let whole = pages.next_multiple_of(CHUNK);
-        if !bounds.has_room_for(runs.held(), whole) {
+        // The bounds have admitted the pages of the request.
+        if !bounds.has_room_for(runs.held() + pages, whole - pages) {
             return None;
         }
         let chunk = runs.take_addresses(whole, align.max(HUGE))?;

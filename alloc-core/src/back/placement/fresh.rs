@@ -35,7 +35,7 @@ pub(in crate::back) fn take(
         Backing::Chunk => rest.take_chunk(runs, bounds, request).map(|run| (run, pages)),
         // The bounds have admitted the pages of the request.
         Backing::Own { pages: whole }
-            if whole > pages && !bounds.has_room_for(runs.held(), whole) =>
+            if whole > pages && !bounds.has_room_for(runs.held() + pages, whole - pages) =>
         {
             None
         }

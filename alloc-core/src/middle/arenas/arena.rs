@@ -270,6 +270,11 @@ impl Arena {
         self.decay_ms.store(millis, Relaxed);
     }
 
+    /// The decay time of dirty pages in milliseconds: -1 never, 0 at once.
+    pub(in crate::middle) fn decay_ms(&self) -> isize {
+        self.decay_ms.load(Relaxed)
+    }
+
     /// Whether the arena's unused pages are never given back by decay.
     pub(in crate::middle) fn keeps_unused(&self) -> bool {
         self.decay_ms.load(Relaxed) < 0

@@ -21,7 +21,7 @@ pub(crate) enum Aging {
 const UNSET: isize = isize::MIN;
 static DIRTY: AtomicIsize = AtomicIsize::new(UNSET);
 static MUZZY: AtomicIsize = AtomicIsize::new(UNSET);
-/// The shortest decay time of dirty pages that was ever set, 0 aside.
+/// The shortest decay time of dirty pages of all arenas at the last pass, or one set since then.
 static SHORTEST: AtomicIsize = AtomicIsize::new(UNSET);
 
 const DSS_UNSET: u8 = u8::MAX;
@@ -59,10 +59,16 @@ pub(crate) fn shortest_decay_ms() -> isize {
     }
 }
 
+/// Sets the decay time that decides how often passes run. A shorter one that is set at the same
+/// moment counts from the next pass on.
+pub(in crate::middle) fn set_shortest_decay_ms(millis: isize) {
+    SHORTEST.store(millis, Relaxed);
+}
+
 fn note_decay_ms(millis: isize) {
     let shortest = shortest_decay_ms();
     if millis > 0 && (shortest <= 0 || millis < shortest) {
-        SHORTEST.store(millis, Relaxed);
+        set_shortest_decay_ms(millis);
     }
 }
 

@@ -120,29 +120,45 @@ pub(crate) fn give_back_old<T>(work: impl FnOnce() -> T) -> T {
 
 /// Milliseconds between passes while any thread is active.
 pub(crate) fn period() -> u64 {
-    interval(arena_settings::shortest_decay_ms())
+    interval(decay_time())
 }
 
 /// Milliseconds after which an owner that was idle gives up its slabs.
 pub(crate) fn decay_time() -> u64 {
-    period() * PASSES
+    time_of_idling(arena_settings::shortest_decay_ms())
 }
 
-/// Milliseconds between passes, for a decay time of `dirty_decay_ms`.
-fn interval(dirty_decay_ms: isize) -> u64 {
+/// Milliseconds between passes, for a [`decay_time`].
+fn interval(decay_time: u64) -> u64 {
+    (decay_time / PASSES).clamp(10, 1000)
+}
+
+/// The [`decay_time`] if the shortest decay time of dirty pages is `dirty_decay_ms`.
+fn time_of_idling(dirty_decay_ms: isize) -> u64 {
     match dirty_decay_ms {
-        ..=-1 => 1000,
-        0 => 100,
-        millis => (millis as u64 / PASSES).clamp(10, 1000),
+        ..=-1 => 40_000,
+        0 => 4000,
+        millis => (millis as u64).max(400),
     }
 }
 
+/// The shortest of the decay times of arenas: of those above 0, or 0, or -1 if all are. `None`:
+/// there is none.
+fn shortest(times: impl Iterator<Item = isize>) -> Option<isize> {
+    let order = |millis: &isize| (*millis <= 0, millis.unsigned_abs());
+    times.min_by_key(order)
+}
+
 fn run(now: u64) -> Option<u64> {
-    let period = period();
+    let live = arena_list::all().filter(|arena| arena.is_live());
+    if let Some(shortest) = shortest(live.map(Arena::decay_ms)) {
+        arena_settings::set_shortest_decay_ms(shortest);
+    }
+    let (period, decay_time) = (period(), decay_time());
     NEXT.store(now + period, Relaxed);
     let mut next = u64::MAX;
     for owner in owner::all() {
-        let again = idle_owner::pass(owner, now, period, period * PASSES);
+        let again = idle_owner::pass(owner, now, period, decay_time);
         next = next.min(again.unwrap_or(u64::MAX));
     }
     for arena in arena_list::all() {
@@ -151,7 +167,7 @@ fn run(now: u64) -> Option<u64> {
             next = next.min(arena.decay_unless_hooked(now).unwrap_or(u64::MAX));
         }
     }
-    next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
+    next = next.min(look_for_holes(now, decay_time).unwrap_or(u64::MAX));
     #[cfg(feature = "checks")]
     super::check_pass::check_all();
     (next != u64::MAX).then_some(next)
@@ -159,12 +175,12 @@ fn run(now: u64) -> Option<u64> {
 
 /// Looks for holes in slabs if it is time. Returns when the next look should be. `None`: not before
 /// something is freed.
-fn look_for_holes(now: u64, period: u64) -> Option<u64> {
+fn look_for_holes(now: u64, decay_time: u64) -> Option<u64> {
     let decay = arena_settings::shortest_decay_ms();
     if decay < 0 {
         return None;
     }
-    let between = period * PASSES / hole_pass::LOOKS;
+    let between = decay_time / hole_pass::LOOKS;
     let (number, due) = (now / between, NEXT_LOOK.load(Relaxed));
     if now < due {
         return IS_WAITING.load(Relaxed).then_some(due);
@@ -218,14 +234,41 @@ fn settle_all() {
 
 #[cfg(test)]
 mod tests {
-    use super::interval;
+    use super::*;
+    use crate::middle::arenas::arena_settings::Aging;
+    use crate::middle::arenas::choose_arena;
 
     #[test]
     fn passes_are_neither_rare_nor_a_burden() {
+        let interval = |dirty_decay_ms| interval(time_of_idling(dirty_decay_ms));
         assert_eq!(interval(10_000), 250);
         assert_eq!(interval(100), 10);
         assert_eq!(interval(1_000_000), 1000);
         assert_eq!(interval(0), 100);
         assert_eq!(interval(-1), 1000);
+    }
+
+    #[test]
+    fn what_is_idle_waits_for_the_whole_of_a_long_decay_time() {
+        assert_eq!([-1, 0, 7, 3_600_000].map(time_of_idling), [40_000, 4000, 400, 3_600_000]);
+    }
+
+    #[test]
+    fn the_shortest_decay_time_is_one_above_0_if_there_is_one() {
+        let of = |times: &[isize]| shortest(times.iter().copied());
+        assert_eq!(
+            [of(&[0, -1, 20, 10]), of(&[-1, 0]), of(&[-1]), of(&[])],
+            [Some(10), Some(0), Some(-1), None]
+        );
+    }
+
+    /// A time that no other test sets.
+    #[test]
+    fn a_short_decay_time_that_was_set_for_a_moment_is_forgotten() {
+        let arena = choose_arena::create().expect("an arena");
+        assert!(arena_settings::set_decay_ms(arena, Aging::Dirty, 1));
+        assert!(arena_settings::set_decay_ms(arena, Aging::Dirty, 10_000));
+        pass(os::coarse_millis());
+        assert_ne!(arena_settings::shortest_decay_ms(), 1);
     }
 }

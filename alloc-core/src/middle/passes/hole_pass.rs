@@ -24,6 +24,8 @@ const CALLS: usize = 32;
 const HOLDS: usize = 64;
 /// System calls while one lock is held, if all free pages are to go now.
 const CALLS_AT_ONCE: usize = 256;
+/// If all free pages are to go now, calls and slabs are at least this part of those passed over.
+const PART: usize = 16;
 /// Slabs that are looked at while one lock is held.
 const LOOKED_AT: usize = 4096;
 /// A look ends when the system has refused so many calls, as it does for locked memory.
@@ -72,11 +74,15 @@ impl<'a> Look<'a> {
     /// Calls `hold` with this look, several times if there is much to do. Each time `hold` takes
     /// the lock of a guard anew.
     pub(crate) fn by_holds(&mut self, mut hold: impl FnMut(&mut Look<'a>)) {
-        let (holds, calls) =
-            if self.age == 0 { (usize::MAX, CALLS_AT_ONCE) } else { (HOLDS, CALLS) };
+        let holds = if self.age == 0 { usize::MAX } else { HOLDS };
         self.seen = 0;
         for _ in 0..holds {
-            (self.calls, self.left, self.passed_over) = (calls, LOOKED_AT, self.seen);
+            // Passing over takes time too, so as much is done behind many slabs as they took.
+            let (calls, left) = match self.age {
+                0 => (CALLS_AT_ONCE.max(self.seen / PART), LOOKED_AT.max(self.seen / PART)),
+                _ => (CALLS, LOOKED_AT),
+            };
+            (self.calls, self.left, self.passed_over) = (calls, left, self.seen);
             hold(self);
             if !self.is_stopped() || self.is_refused() {
                 return;
@@ -259,6 +265,23 @@ mod tests {
         assert_eq!(holds, [0], "the system refuses");
         assert!(!look.is_waiting());
         list.remove_if(|_| true);
+    }
+
+    #[test]
+    fn a_purge_of_many_slabs_passes_over_few_of_them_again() {
+        const SLABS: usize = 1 << 20;
+        let wanted = |_: &Arena| true;
+        let mut look = Look::new(0, true, &wanted);
+        let mut passed_over = 0;
+        look.by_holds(|look| {
+            passed_over += look.passed_over;
+            // As if each slab had a hole.
+            let seen = look.calls.min(look.left).min(SLABS - look.seen);
+            look.seen += seen;
+            look.calls -= seen;
+        });
+        assert_eq!(look.seen, SLABS);
+        assert!(passed_over < 32 * SLABS, "{passed_over}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::calls::{self, Call};
 use crate::ground::low;
-use crate::ground::os;
-use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
+use crate::ground::os::{self, system_page};
+use crate::ground::units::{LG_PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
@@ -269,7 +269,8 @@ fn unmap(base: NonNull<u8>, size: usize) -> bool {
     os::keep_errno(|| unsafe { libc::munmap(base.as_ptr().cast(), size) }) == 0
 }
 
-/// Cuts a mapping of `larger` bytes down to `size` bytes at a multiple of `align`.
+/// Cuts a mapping of `larger` bytes down to `size` bytes at a multiple of `align`. The last page of
+/// the system stays whole.
 fn trim(base: NonNull<u8>, larger: usize, size: usize, align: usize) -> NonNull<u8> {
     let address = base.as_ptr() as usize;
     let lead = round_up(address, align) - address;
@@ -278,10 +279,10 @@ fn trim(base: NonNull<u8>, larger: usize, size: usize, align: usize) -> NonNull<
     if lead > 0 {
         unmap(base, lead);
     }
-    let trail = larger - lead - size;
-    if trail > 0 {
-        // SAFETY: `lead + size + trail == larger`, so this stays inside the mapping.
-        unmap(unsafe { aligned.add(size) }, trail);
+    let kept = round_up(size, system_page());
+    if larger > lead + kept {
+        // SAFETY: `lead + kept < larger`, so this stays inside the mapping.
+        unmap(unsafe { aligned.add(kept) }, larger - lead - kept);
     }
     aligned
 }
@@ -303,17 +304,6 @@ fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
     calls::count(Call::Madvise);
     // SAFETY: the caller owns the range. Its contents are not needed, or the advice keeps them.
     os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
-}
-
-fn system_page() -> usize {
-    static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
-    let known = SYSTEM_PAGE.load(Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let page = os::system_page().max(PAGE);
-    SYSTEM_PAGE.store(page, Relaxed);
-    page
 }
 
 /// Whether `MADV_DONTNEED` really zeroes (some emulators ignore it). Tried once.
@@ -360,6 +350,7 @@ fn try_purge() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::units::PAGE;
 
     #[test]
     fn reservations_are_aligned_zeroed_and_purgeable() {
