@@ -74,10 +74,10 @@ pub(crate) fn zero_by(
 ) -> bool {
     match zeroing {
         Zeroing::ByHand => false,
-        Zeroing::GiveBack => purge(provider, extent),
+        Zeroing::GiveBack => purge(provider, extent) == Purged::Zeroed,
         Zeroing::Beginning(bytes) => {
             let rest = extent.bytes().saturating_sub(bytes);
-            let is_zero = rest > 0 && purge_part(provider, extent, bytes, rest);
+            let is_zero = rest > 0 && purge_part(provider, extent, bytes, rest) == Purged::Zeroed;
             if is_zero {
                 // SAFETY: the beginning of an active run, whose block the caller owns.
                 unsafe { extent.base_ptr().write_bytes(0, bytes) };
@@ -102,37 +102,38 @@ pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
     extent
 }
 
-/// Gives back part of an active run's memory, in which no block is in use. Returns `false` if the
-/// system did not give back all of it.
+/// Gives back part of an active run's memory, in which no block is in use. Less goes, or nothing,
+/// if the part does not consist of whole pages of the system: then it is `Undefined`.
 pub(crate) fn purge_part(
     provider: &dyn PageProvider,
     extent: &'static Extent,
     from: usize,
     size: usize,
-) -> bool {
-    let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else { return false };
+) -> Purged {
+    let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else {
+        return Purged::Refused;
+    };
     if extent.mapping() == Mapping::Chunks {
         chunk_notes::break_up(provider, extent.base() + from, size);
     }
     // SAFETY: inside an active run, and its contents are not needed (the caller's promise).
-    unsafe { provider.purge(base, size) == Purged::Zeroed }
+    unsafe { provider.purge(base, size) }
 }
 
-/// Makes an active run read zero by giving its pages back. The caller owns the block. Returns
-/// `false` if the contents are undefined.
-pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
-    let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
+/// Gives the pages of a run back, in which no block is in use. Returns what it reads then.
+pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> Purged {
+    let Some(base) = NonNull::new(extent.base_ptr()) else { return Purged::Refused };
     // SAFETY: the caller owns the run, whose contents are not needed (the caller's promise).
     if extent.mapping().is_own() && unsafe { provider.renew(base, extent.bytes()) } {
         chunk_notes::forget_chunks(extent);
         thp::advise_new(provider, base, extent.bytes());
-        return true;
+        return Purged::Zeroed;
     }
     if extent.mapping() == Mapping::Chunks {
         chunk_notes::break_up(provider, extent.base(), extent.bytes());
     }
     // SAFETY: the run lies in one reservation. Its contents are not needed (the caller's promise).
-    unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
+    unsafe { provider.purge(base, extent.bytes()) }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::in_hand::InHand;
 use crate::back::map::extent::ExtentState;
 use crate::back::metadata;
 use crate::back::system::mapping::Mapping;
+use crate::back::system::page_provider::Purged;
 use crate::back::system::provider::low_pages::LOW_PAGES;
 use crate::ground::in_place::Place;
 
@@ -69,10 +70,11 @@ impl LowRuns {
         let Some(runs) = self.runs.as_deref_mut() else { return false };
         let Some(oldest) = runs.oldest(ExtentState::Dirty) else { return false };
         let run = runs.remove(oldest);
-        let is_zero = contents::purge(&LOW_PAGES, run.run());
-        run.zeroed.set(is_zero);
-        runs.file(run, if is_zero { ExtentState::Retained } else { ExtentState::Dirty });
-        is_zero
+        let purged = contents::purge(&LOW_PAGES, run.run());
+        run.zeroed.set(purged == Purged::Zeroed);
+        let is_refused = purged == Purged::Refused;
+        runs.file(run, if is_refused { ExtentState::Dirty } else { ExtentState::Retained });
+        !is_refused
     }
 
     /// The number of unused pages that have memory.

@@ -6,7 +6,7 @@
 
 use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
-use crate::back::system::page_provider::PageProvider;
+use crate::back::system::page_provider::{PageProvider, Purged};
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arenas::arena::Arena;
@@ -142,11 +142,15 @@ impl<'a> Look<'a> {
             let run = range(first, first + count - 1);
             left &= !run;
             self.calls = self.calls.saturating_sub(1);
-            if !contents::purge_part(provider, extent, first << LG_PAGE, count << LG_PAGE) {
-                self.refused += 1;
-                return;
+            match contents::purge_part(provider, extent, first << LG_PAGE, count << LG_PAGE) {
+                Purged::Zeroed => slab.holes.note_purged(run, slab.arena()),
+                // No whole pages of the system, or the system does not tell what is gone.
+                Purged::Undefined => {}
+                Purged::Refused => {
+                    self.refused += 1;
+                    return;
+                }
             }
-            slab.holes.note_purged(run, slab.arena());
         }
     }
 }
