@@ -2,7 +2,8 @@
 //!
 //! `{hex}` stands for one address (`0x7f…`), `{n}` for a decimal number, `{owner}` for nothing or
 //! `, owner cache N`, `{from}` for nothing or `; from` and return addresses (a stack without frame
-//! pointers has none). All other text is compared byte by byte.
+//! pointers has none), and the lines that say in which file each of these lies. All other text is
+//! compared byte by byte.
 
 /// Whether the whole of `text` has the form of `template`.
 pub fn matches(template: &str, text: &str) -> bool {
@@ -52,7 +53,25 @@ fn from(text: &str) -> usize {
     while let Some(length) = text[taken..].strip_prefix(' ').and_then(hex) {
         taken += 1 + length;
     }
-    if taken == WORDS.len() { 0 } else { taken }
+    if taken == WORDS.len() {
+        return 0;
+    }
+    taken + files(&text[taken..], &text[WORDS.len()..taken])
+}
+
+/// The length of the lines at the beginning of `text` that say in which file one of `addresses`
+/// lies.
+fn files(text: &str, addresses: &str) -> usize {
+    let mut taken = 0;
+    while let Some(line) = text[taken..].strip_prefix("\n<lumalloc>: ") {
+        let line = line.lines().next().unwrap_or_default();
+        let Some((address, place)) = line.split_once(" is /") else { break };
+        if !addresses.split(' ').any(|known| known == address) || !place.contains("+0x") {
+            break;
+        }
+        taken += "\n<lumalloc>: ".len() + line.len();
+    }
+    taken
 }
 
 #[cfg(test)]
@@ -65,6 +84,7 @@ mod tests {
         assert!(matches("it{from}", "it; from 0x1 0x2 0x3"));
         assert!(matches("(arena {n}{owner}){from}", "(arena 0, owner cache 3); from 0x1"));
         assert!(matches("(arena {n}{owner}){from}", "(arena 0)"));
+        assert!(matches("it{from}", "it; from 0x1 0x2\n<lumalloc>: 0x2 is /a b+0x7"));
         assert!(matches("plain", "plain"));
     }
 
@@ -76,6 +96,9 @@ mod tests {
         assert!(!matches("size {n}", "size 64 and more"));
         assert!(!matches("it{from}", "it; from 0x1  0x2"));
         assert!(!matches("it{from}", "it; from"));
+        assert!(!matches("it{from}", "it; from 0x1\n<lumalloc>: 0x2 is /a+0x7"));
+        assert!(!matches("it{from}", "it; from 0x1\n<lumalloc>: 0x1 is nowhere"));
+        assert!(!matches("it{from}", "it; from 0x1\n"));
         assert!(!matches("arena {n}{owner}", "arena 0, owner cache"));
         assert!(!matches("plain", "plain\n"));
     }

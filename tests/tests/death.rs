@@ -3,9 +3,10 @@
 //! Each misuse is a child process (`tests/c/death_*.c`). The wording is an interface, because
 //! people search for it. It stands here once, as templates of `lumalloc_tests::template`.
 
+use std::path::Path;
 use std::process::Output;
 
-use lumalloc_tests::run::ending;
+use lumalloc_tests::run::{ending, find_program};
 use lumalloc_tests::template::matches;
 use lumalloc_tests::{Run, cc};
 
@@ -159,7 +160,8 @@ fn guarded_samples_fault() {
         let output = crime("death_modes.c", &[what, "104"], "guarded_sample:4");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(ending(output.status), "signal 11", "{what}\n{said}");
-        assert!(said.starts_with(begins) && said.lines().count() == 1, "{what}\n{said}");
+        let is_about_address = |line: &str| line.starts_with("<lumalloc>: 0x");
+        assert!(said.starts_with(begins) && said.lines().skip(1).all(is_about_address), "{said}");
         assert!(said.contains(" the guarded block 0x") && said.contains(" (size 104), "), "{said}");
         // From where it was allocated, and who called the function that touched it. The program
         // has no frame pointers.
@@ -168,6 +170,40 @@ fn guarded_samples_fault() {
             let known = trace.split(' ').take_while(|word| word.starts_with("0x")).count();
             assert!(known >= 3, "{said}");
         }
+    }
+}
+
+/// What `addr2line` says about the places in `program` that a message names, in their order.
+fn places(said: &str, program: &Path) -> String {
+    let file = format!(" is {}+", program.display());
+    let offsets = said.lines().filter_map(|line| Some(line.split_once(&file)?.1));
+    let output = Run::plain(find_program("addr2line"))
+        .args(["-f", "-e", program.to_str().expect("a name")])
+        .args(offsets)
+        .output();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The addresses of a message change from run to run. The lines below it name the file and the
+/// place within it, in programs that lie anywhere and in those that do not, and in libraries.
+#[test]
+fn a_message_leads_to_the_function_that_freed_the_block() {
+    for flags in [&["-g", "-fPIE", "-pie"][..], &["-g", "-no-pie"]] {
+        let program = cc("death_double_free.c", flags);
+        let output = Run::preloaded(&program).args(["5000000", "own"]).output();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let places = places(&said, &program);
+        assert!(places.contains("main\n"), "{flags:?}: {said}{places}");
+        assert!(places.contains("death_double_free.c:"), "{flags:?}: {said}{places}");
+        assert!(said.contains("libc.so.6+0x"), "{flags:?}: {said}");
+        // With a guarded sample: from where it was allocated, freed and touched.
+        let program = cc("death_modes.c", flags);
+        let output =
+            Run::preloaded(&program).args(["after-free", "104"]).conf("guarded_sample:1").output();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let [main, all] =
+            ["main\n", "\n"].map(|part| self::places(&said, &program).matches(part).count());
+        assert!(main >= 2 && all >= 6, "{flags:?}: {said}");
     }
 }
 

@@ -9,7 +9,7 @@ use super::conf_table::{Kind, Shape, TABLE};
 use super::options::{DEFAULTS, Letters, Options};
 use super::text::Line;
 use super::weak::weak_symbol;
-use super::{fatal, message, os};
+use super::{fatal, files, message, os};
 use core::ffi::{CStr, c_char};
 
 /// Reads all sources, and returns the options that result. Notes in `record` what was read.
@@ -56,7 +56,7 @@ fn for_each_source(mut visit: impl FnMut(&'static str, &[u8])) {
         visit("malloc_conf", text);
     }
     let mut buffer = [0u8; 4096];
-    if let Some(text) = os::read_link(c"/etc/malloc.conf", &mut buffer) {
+    if let Some(text) = files::link(c"/etc/malloc.conf", &mut buffer) {
         visit("/etc/malloc.conf", text);
     }
     if !os::is_secure_mode() {

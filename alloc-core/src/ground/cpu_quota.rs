@@ -1,6 +1,7 @@
 //! The number of CPUs that this process may use: those of its affinity mask, but at most the CPU
 //! quota of its cgroup.
 
+use super::files;
 use super::os;
 use super::text::Line;
 use core::ffi::CStr;
@@ -19,7 +20,7 @@ pub(crate) fn cpus() -> u32 {
 /// file, because `sysconf` may allocate for this number.
 pub(crate) fn possible() -> u32 {
     let mut buffer = [0u8; 128];
-    let text = os::read_file(c"/sys/devices/system/cpu/possible", &mut buffer);
+    let text = files::read(c"/sys/devices/system/cpu/possible", &mut buffer);
     text.and_then(parse_possible).unwrap_or_else(os::online_cpus)
 }
 
@@ -31,7 +32,7 @@ fn parse_possible(text: &[u8]) -> Option<u32> {
 
 fn quota() -> Option<u32> {
     let mut buffer = [0u8; 4096];
-    let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
+    let groups = files::read(c"/proc/self/cgroup", &mut buffer)?;
     let mut least = None;
     for line in groups.split(|c| *c == b'\n') {
         let found = match line {
@@ -100,7 +101,7 @@ pub(super) fn read<T>(
     path.text(root).bytes(group).text(file).bytes(&[0]);
     let path = CStr::from_bytes_with_nul(path.as_bytes()).ok()?;
     let mut buffer = [0u8; 128];
-    parse(os::read_file(path, &mut buffer)?)
+    parse(files::read(path, &mut buffer)?)
 }
 
 fn parse_v2(text: &[u8]) -> Option<u32> {

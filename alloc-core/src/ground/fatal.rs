@@ -3,13 +3,14 @@
 //! Each function writes one line and aborts, except where a fault ends the process. Nothing here
 //! allocates, panics or waits for a lock. Every text has a death test. Words in brackets say what
 //! the allocator knew: the block's size, its arena, and the cache that owned its slab. The return
-//! addresses of the callers follow.
+//! addresses of the callers follow. More lines then say in which file each of these lies.
 
+use super::loaded_file;
 use super::operator::Operator;
 use super::os;
 use super::signal::Registers;
 use super::text::Line;
-use super::trace::{self, Trace};
+use super::trace::{self, TRACE, Trace};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// What is known about a bad pointer.
@@ -50,10 +51,18 @@ pub(crate) fn set_reporter(reporter: Reporter) {
     REPORTER.store(reporter as *mut (), Ordering::Relaxed);
 }
 
-/// Writes the message with which the process ends, and calls the reporter, once.
-fn report(message: &mut Words) {
+/// Writes the message with which the process ends and the files of the addresses that it names, and
+/// calls the reporter, once.
+fn report(message: &mut Words, traces: &[Trace]) {
     let length = message.as_bytes().len();
     super::message::write(message.text("\n").as_bytes());
+    // Only now, because the system may end a process that reads files.
+    let addresses = || traces.iter().flatten().filter(|address| **address != 0);
+    for (n, address) in addresses().enumerate() {
+        if !addresses().take(n).any(|before| before == address) {
+            loaded_file::tell(*address);
+        }
+    }
     let reporter = REPORTER.swap(core::ptr::null_mut(), Ordering::Relaxed);
     if !reporter.is_null() {
         // SAFETY: only `set_reporter` stores here, and it stores only functions of this type.
@@ -64,8 +73,23 @@ fn report(message: &mut Words) {
 
 #[cold]
 fn die(line: &mut Words) -> ! {
-    return_addresses(line);
-    report(line);
+    die_beside(line, &[])
+}
+
+/// As [`die`], with a message that names the addresses of a sample.
+fn die_of(line: &mut Words, sample: &Sample) -> ! {
+    die_beside(line, &[sample.allocated_from, sample.freed_from])
+}
+
+/// As [`die`], with a message that names the addresses of two other traces at most.
+fn die_beside(line: &mut Words, others: &[Trace]) -> ! {
+    let here = trace::here();
+    addresses(line, "; from ", here);
+    let mut traces = [here; 3];
+    for (to, other) in traces.iter_mut().zip(others) {
+        *to = *other;
+    }
+    report(line, &traces);
     os::abort()
 }
 
@@ -244,8 +268,11 @@ fn touched(what: &str, address: usize) -> Words {
 fn end_of_fault(mut line: Words, sample: &Sample, by: &Registers) {
     guarded(&mut line, sample);
     line.text("; by ").address(by.instruction);
-    addresses(&mut line, " ", trace::at(by));
-    report(&mut line);
+    let callers = trace::at(by);
+    addresses(&mut line, " ", callers);
+    let mut touch = [0; TRACE];
+    touch[0] = by.instruction;
+    report(&mut line, &[sample.allocated_from, sample.freed_from, touch, callers]);
 }
 
 /// Memory behind a guarded sample was accessed. The fault itself ends the process.
@@ -279,7 +306,7 @@ pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, by: &Regis
 pub(crate) fn guarded_double_free(sample: &Sample) -> ! {
     let mut line = begin("double free", sample.block);
     guarded(line.text(": "), sample);
-    die(&mut line)
+    die_of(&mut line, sample)
 }
 
 /// A pointer into a guarded sample was freed.
@@ -288,7 +315,7 @@ pub(crate) fn guarded_double_free(sample: &Sample) -> ! {
 pub(crate) fn guarded_invalid_free(address: usize, sample: &Sample) -> ! {
     let mut line = begin("invalid free", address);
     guarded(line.text(": inside "), sample);
-    die(&mut line)
+    die_of(&mut line, sample)
 }
 
 /// Memory between a guarded sample and the guard behind it was written. Found when the sample is
@@ -299,7 +326,7 @@ pub(crate) fn guarded_overflow_found(address: usize, sample: &Sample) -> ! {
     let mut line = touched("buffer overflow", address);
     let behind = address.saturating_sub(sample.block + sample.size);
     guarded(line.number(behind as u64).text(" bytes behind the end of "), sample);
-    die(line.text("; found when it was freed"))
+    die_of(line.text("; found when it was freed"), sample)
 }
 
 /// Memory between a guarded sample and the guard before it was written. Found when the sample is
@@ -310,7 +337,7 @@ pub(crate) fn guarded_underflow_found(address: usize, sample: &Sample) -> ! {
     let mut line = touched("buffer underflow", address);
     let before = sample.block.saturating_sub(address);
     guarded(line.number(before as u64).text(" bytes before "), sample);
-    die(line.text("; found when it was freed"))
+    die_of(line.text("; found when it was freed"), sample)
 }
 
 /// A sized free of a guarded sample gave a size of another class than the sample's.
@@ -320,7 +347,7 @@ pub(crate) fn guarded_wrong_size(given: usize, sample: &Sample) -> ! {
     let mut line = begin("sized free", sample.block);
     line.text(" with size ").number(given as u64).text(", which is not its own: ");
     guarded(&mut line, sample);
-    die(&mut line)
+    die_of(&mut line, sample)
 }
 
 /// There is no memory, and by `xmalloc:true` that is fatal.
@@ -342,11 +369,7 @@ pub(crate) fn bad_option() -> ! {
     os::abort()
 }
 
-/// Appends the return addresses of the callers.
-fn return_addresses(line: &mut Words) {
-    addresses(line, "; from ", trace::here());
-}
-
+/// Appends return addresses.
 fn addresses(line: &mut Words, before: &str, trace: Trace) {
     let mut before = before;
     for address in trace.into_iter().take_while(|address| *address != 0) {

@@ -2,13 +2,13 @@
 //! cgroups.
 
 use super::cpu_quota::read;
-use super::os;
+use super::files;
 
 /// Returns the limit in bytes, or `None` if there is no limit. Reads a few small files, so callers
 /// keep the result.
 pub(crate) fn bytes() -> Option<u64> {
     let mut buffer = [0u8; 4096];
-    let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
+    let groups = files::read(c"/proc/self/cgroup", &mut buffer)?;
     groups.split(|c| *c == b'\n').filter_map(of_line).min()
 }
 

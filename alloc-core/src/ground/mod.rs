@@ -33,6 +33,9 @@ pub(crate) mod calls;
 pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod files;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod process;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -51,6 +54,9 @@ pub(crate) mod text;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod message;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod loaded_file;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod trace;

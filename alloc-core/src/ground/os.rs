@@ -181,47 +181,6 @@ pub(crate) fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Reads up to `buffer.len()` bytes of a file. Returns `None` if it cannot be opened or read.
-pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let length = keep_errno(|| {
-        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        // SAFETY: the path is a C string.
-        let fd = unsafe { libc::open(path.as_ptr(), flags) };
-        if fd < 0 {
-            return None;
-        }
-        let length = read_all(fd, buffer);
-        // SAFETY: opened above, and not used after.
-        unsafe { libc::close(fd) };
-        length
-    })?;
-    buffer.get(..length)
-}
-
-fn read_all(fd: c_int, buffer: &mut [u8]) -> Option<usize> {
-    let mut filled = 0;
-    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        // SAFETY: `rest` is writable for its length.
-        let n = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
-        match n {
-            0 => break,
-            n if n > 0 => filled += n as usize,
-            _ if errno() == libc::EINTR => {}
-            _ => return None,
-        }
-    }
-    Some(filled)
-}
-
-/// Returns the target of a symbolic link, cut at the buffer's length.
-pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let length = keep_errno(|| {
-        // SAFETY: the path is a C string and the buffer is writable for its length.
-        unsafe { libc::readlink(path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
-    });
-    if length < 0 { None } else { buffer.get(..length as usize) }
-}
-
 /// Whether the environment of this program must not be trusted (set-user-id and the like).
 pub(crate) fn is_secure_mode() -> bool {
     // SAFETY: takes and returns a number.

@@ -14,6 +14,11 @@ impl<const N: usize> Line<N> {
         Line { bytes: [0; N], length: 0 }
     }
 
+    /// Makes the line empty.
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+    }
+
     /// Appends bytes as they are.
     pub(crate) fn bytes(&mut self, text: &[u8]) -> &mut Self {
         for &byte in text {

@@ -2,6 +2,7 @@
 //! memory, and where the heap lies.
 
 use crate::back::map::page_map;
+use crate::ground::files;
 use crate::ground::os;
 
 /// Returns how many bytes of the heap are in physical memory. The heap is the runs of pages in any
@@ -60,7 +61,7 @@ pub fn for_each_segment(see: impl FnMut(usize, usize)) {
 #[must_use]
 pub fn process_resident() -> Option<usize> {
     let mut buffer = [0; 128];
-    let text = os::read_file(c"/proc/self/statm", &mut buffer)?;
+    let text = files::read(c"/proc/self/statm", &mut buffer)?;
     let pages = text.split(|byte| *byte == b' ').nth(1)?;
     let pages = pages.iter().try_fold(0usize, |sum, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;

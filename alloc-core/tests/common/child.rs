@@ -91,8 +91,10 @@ pub(crate) fn dies(name: &str, conf: &str) {
     assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
 }
 
-/// A message without the return addresses at its end, which depend on how the program was built.
+/// A message without the return addresses at its end, and without the lines that say in which file
+/// each of them lies. Both depend on how the program was built.
 pub(crate) fn without_trail(message: &str) -> String {
+    let message = &without_files(message);
     let Some((line, trail)) = message.split_once("; from 0x") else { return message.to_owned() };
     let trail = trail.strip_suffix('\n').unwrap_or("not a line");
     let is_address = |word: &str| {
@@ -101,4 +103,20 @@ pub(crate) fn without_trail(message: &str) -> String {
     };
     assert!(trail.split(' ').all(is_address), "a strange end of {message:?}");
     format!("{line}\n")
+}
+
+/// A message without the lines `<lumalloc>: 0x… is PATH+0x…`, each of which is about an address in
+/// the message.
+pub(crate) fn without_files(message: &str) -> String {
+    const BEGIN: &str = "<lumalloc>: 0x";
+    let is_about_address = |line: &&str| {
+        let Some((address, place)) = line.strip_prefix(BEGIN).and_then(|l| l.split_once(" is /"))
+        else {
+            return false;
+        };
+        let named = message.lines().next().is_some_and(|line| line.contains(address));
+        assert!(named && place.contains("+0x"), "{line:?} in {message:?}");
+        true
+    };
+    message.split_inclusive('\n').filter(|line| !is_about_address(line)).collect()
 }

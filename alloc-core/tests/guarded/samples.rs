@@ -1,5 +1,6 @@
 //! Samples for the tests, and messages about samples.
 
+use crate::common::child::without_files;
 use lumalloc::observe::{self, Run, RunState};
 use lumalloc::{options, raw};
 
@@ -39,6 +40,7 @@ pub(crate) fn sample(at_end: bool) -> usize {
 pub(crate) fn plain(message: &str) -> String {
     let mut words = Vec::new();
     let mut in_trace = false;
+    let message = without_files(message);
     for word in message.split(' ') {
         let bare = word.trim_end_matches([',', ';', ':', '\n']);
         let is_address = bare.starts_with("0x");

@@ -4,7 +4,7 @@
 //! mappings of their own are counted. When they are an eighth of that number, nothing more is moved
 //! or advised.
 
-use crate::ground::os;
+use crate::ground::files;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 /// The kind of mapping that the pages of a run lie in.
@@ -179,7 +179,7 @@ fn most() -> usize {
         return known;
     }
     let mut buffer = [0; 32];
-    let text = os::read_file(c"/proc/sys/vm/max_map_count", &mut buffer);
+    let text = files::read(c"/proc/sys/vm/max_map_count", &mut buffer);
     let most = text.map_or(USUAL_MAPPINGS, leading_number) / PART_OF_MAPPINGS;
     MOST.store(most.max(1), Relaxed);
     most.max(1)

@@ -13,8 +13,8 @@
 
 use super::mapping;
 use super::page_provider::PageProvider;
+use crate::ground::files;
 use crate::ground::options::{self, MetadataThp, Thp};
-use crate::ground::os;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -54,7 +54,7 @@ pub(crate) fn system() -> System {
     }
     let mut buffer = [0; 64];
     let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
-    let setting = os::read_file(path, &mut buffer).map_or(System::Never, chosen);
+    let setting = files::read(path, &mut buffer).map_or(System::Never, chosen);
     SETTING.store(setting as u8, Relaxed);
     setting
 }

@@ -11,6 +11,7 @@
 use crate::ground::fatal::{self, Place};
 use crate::ground::os;
 use crate::ground::sync::bits;
+use crate::ground::units::round_up;
 use crate::ground::untouchable;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
@@ -73,7 +74,7 @@ fn first() -> Option<usize> {
 #[cold]
 fn open() -> Option<usize> {
     // Access changes by whole pages of the system.
-    let open = BITS.next_multiple_of(os::system_page());
+    let open = round_up(BITS, os::system_page());
     let base = untouchable::reserve(open + BLOCKS * STEP)?;
     let mine = base + open;
     if !untouchable::open_page(base, open) {

@@ -105,7 +105,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
 pub(crate) fn in_turn(most: u32) -> impl Iterator<Item = &'static Owner> {
     // Acquire: pairs with the Release in `register`.
     let count = COUNT.load(Ordering::Acquire);
-    (0..most.min(count)).filter_map(move |_| by_id(NEXT.fetch_add(1, Ordering::Relaxed) % count))
+    let next = move |_| NEXT.fetch_add(1, Ordering::Relaxed).checked_rem(count);
+    (0..most.min(count)).filter_map(next).filter_map(by_id)
 }
 
 /// The next owner's number, with a place for it. `None`: no memory. Under the registry's lock.

@@ -1,7 +1,7 @@
 //! Where code lies: the file that it was loaded from, and the place in it.
 
 use super::modules;
-use crate::ground::os;
+use crate::ground::files;
 
 /// The longest name of a file that is kept.
 const MOST: usize = 48;
@@ -41,7 +41,7 @@ pub(crate) fn code_place(address: usize) -> Option<CodePlace> {
     let offset = address.wrapping_sub(loaded.base);
     if loaded.path.is_empty() {
         // The program itself.
-        let path = os::read_link(c"/proc/self/exe", &mut path).unwrap_or(b"program");
+        let path = files::link(c"/proc/self/exe", &mut path).unwrap_or(b"program");
         return Some(CodePlace::new(path, offset));
     }
     Some(CodePlace::new(loaded.path, offset))

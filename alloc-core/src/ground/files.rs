@@ -1,0 +1,97 @@
+//! Files that the core reads. None of the functions changes `errno` or allocates.
+
+use super::os::{errno, keep_errno};
+use core::ffi::{CStr, c_int};
+
+/// Bytes of a file that are read at a time.
+const PIECE: usize = 256;
+
+/// Reads up to `buffer.len()` bytes of a file. Returns `None` if it cannot be opened or read.
+pub(crate) fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = with_file(path, |file| {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match read_some(file, rest)? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        Some(filled)
+    })?;
+    buffer.get(..length)
+}
+
+/// Calls `see` with the pieces of a file in turn, until it returns `false`. Returns `None` if the
+/// file cannot be opened or read.
+pub(crate) fn read_in_pieces(path: &CStr, mut see: impl FnMut(&[u8]) -> bool) -> Option<()> {
+    with_file(path, |file| {
+        let mut buffer = [0; PIECE];
+        loop {
+            let n = read_some(file, &mut buffer)?;
+            if n == 0 || !see(buffer.get(..n)?) {
+                return Some(());
+            }
+        }
+    })
+}
+
+/// Returns the target of a symbolic link, cut at the buffer's length.
+pub(crate) fn link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = keep_errno(|| {
+        // SAFETY: the path is a C string and the buffer is writable for its length.
+        unsafe { libc::readlink(path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
+    });
+    if length < 0 { None } else { buffer.get(..length as usize) }
+}
+
+fn with_file<T>(path: &CStr, act: impl FnOnce(c_int) -> Option<T>) -> Option<T> {
+    keep_errno(|| {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        // SAFETY: the path is a C string.
+        let file = unsafe { libc::open(path.as_ptr(), flags) };
+        if file < 0 {
+            return None;
+        }
+        let result = act(file);
+        // SAFETY: opened above, and not used after.
+        unsafe { libc::close(file) };
+        result
+    })
+}
+
+/// Reads some bytes of a file, 0 at its end.
+fn read_some(file: c_int, buffer: &mut [u8]) -> Option<usize> {
+    loop {
+        // SAFETY: the buffer is writable for its length.
+        let n = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
+        if n >= 0 {
+            return Some(n as usize);
+        }
+        if errno() != libc::EINTR {
+            return None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_far_as_it_is_wanted() {
+        let path = std::ffi::CString::new(std::env::current_exe().unwrap().to_str().unwrap());
+        let path = path.unwrap();
+        let all = std::fs::read(path.to_str().unwrap()).unwrap();
+        let mut buffer = [0; 1000];
+        assert!(read(&path, &mut buffer) == Some(&all[..1000]));
+        let mut seen = Vec::new();
+        let mut see = |piece: &[u8]| {
+            seen.extend_from_slice(piece);
+            seen.len() < 1000
+        };
+        assert_eq!(read_in_pieces(&path, &mut see), Some(()));
+        assert!(seen == all[..4 * PIECE], "{} bytes", seen.len());
+        assert_eq!(read(c"/nowhere", &mut buffer), None);
+        assert_eq!(read_in_pieces(c"/", |_| true), None, "a directory");
+    }
+}
