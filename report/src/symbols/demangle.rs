@@ -1,28 +1,34 @@
 //! Names of functions as their language writes them.
 
+use std::fmt::{self, Write};
+
 use cpp_demangle::{DemangleOptions, Symbol};
+
+/// The most bytes of a demangled name. A short mangled name may refer back to its own parts, and
+/// stand for gigabytes.
+const NAME_MAX: usize = 64 << 10;
 
 /// Suffixes that compilers give to parts and copies of a function.
 const COPIES: [&str; 7] =
     [".cold", ".part.", ".constprop.", ".isra.", ".llvm.", ".lto_priv.", ".clone."];
 
-/// Returns the name without the marks of copies, demangled. Names of C are returned as they are.
-/// Rust's hashes and the parameters of C++ functions are left out.
+/// Returns the name without the marks of copies, demangled. Names of C are returned as they are,
+/// and so are those that would be longer than 64 KiB. Rust's hashes and the parameters of C++
+/// functions are left out.
 pub fn demangle(raw: &str) -> String {
     let plain = plain(raw);
-    if is_rust(plain)
-        && let Ok(name) = rustc_demangle::try_demangle(plain)
-    {
-        return format!("{name:#}");
-    }
-    cpp(plain).unwrap_or_else(|| plain.to_owned())
+    let name = match is_rust(plain).then(|| rustc_demangle::try_demangle(plain)) {
+        Some(Ok(name)) => limited(|text| write!(text, "{name:#}")),
+        _ => cpp(plain),
+    };
+    name.unwrap_or_else(|| plain.to_owned())
 }
 
 /// Returns the name of a class from the mangled one of its `type_info`.
 pub(crate) fn type_name(mangled: &str) -> Option<String> {
     const WHAT: &str = "typeinfo for ";
     let symbol = Symbol::new(format!("_ZTI{mangled}")).ok()?;
-    let text = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
+    let text = limited(|text| symbol.structured_demangle(text, &DemangleOptions::new()))?;
     text.strip_prefix(WHAT).map(without_abi_tags)
 }
 
@@ -49,8 +55,27 @@ fn plain(raw: &str) -> &str {
 fn cpp(name: &str) -> Option<String> {
     let symbol = name.starts_with("_Z").then(|| Symbol::new(name).ok()).flatten()?;
     let options = DemangleOptions::new().no_params().no_return_type();
-    let text = symbol.demangle_with_options(&options).ok()?;
+    let text = limited(|text| symbol.structured_demangle(text, &options))?;
     Some(without_abi_tags(&text))
+}
+
+/// A text that takes no more than [`NAME_MAX`] bytes.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if part.len() > NAME_MAX - self.0.len() {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(part);
+        Ok(())
+    }
+}
+
+/// Returns what a function writes, unless it fails or is longer than [`NAME_MAX`].
+fn limited(write: impl FnOnce(&mut Limited) -> fmt::Result) -> Option<String> {
+    let mut text = Limited(String::new());
+    write(&mut text).ok().map(|()| text.0)
 }
 
 /// The name without `[abi:cxx11]`.
@@ -91,6 +116,39 @@ mod tests {
             ("E", "E"),
         ] {
             assert_eq!(demangle(raw), name, "{raw}");
+        }
+    }
+
+    /// The mangled class `P<T, T, T, T>`, where each `T` is again such a class, and the innermost
+    /// is `a`. All but the first `T` refer to the first one.
+    fn nested(levels: usize) -> String {
+        let open = "S_I".repeat(levels - 1);
+        let close: String =
+            (0..levels).map(|at| format!("{}E", format!("S{at}_").repeat(3))).collect();
+        format!("1PI{open}1a{close}")
+    }
+
+    #[test]
+    fn a_name_that_grows_without_bound_stays_mangled() {
+        let short = "P<P<a, a, a, a>, P<a, a, a, a>, P<a, a, a, a>, P<a, a, a, a> >";
+        assert_eq!(type_name(&nested(2)).as_deref(), Some(short));
+        assert_eq!(demangle(&format!("_ZN{}1gEv", nested(2))), format!("{short}::g"));
+        let long = format!("_ZN{}1gEv", nested(9));
+        assert_eq!(demangle(&long), long);
+        assert_eq!(type_name(&nested(9)), None);
+        // Rust's form that refers back.
+        let long = "_RMC0FGZZZ_Eu";
+        assert_eq!(demangle(long), long);
+    }
+
+    #[test]
+    fn a_name_has_at_most_64_kib() {
+        for (length, is_whole) in [(NAME_MAX, true), (NAME_MAX + 1, false)] {
+            let text = limited(|text| {
+                text.write_str("x")?;
+                text.write_str(&"x".repeat(length - 1))
+            });
+            assert_eq!(text.map(|text| text.len()), is_whole.then_some(length));
         }
     }
 
