@@ -63,7 +63,7 @@ impl Functions<'_> {
 
     fn line(&mut self, frame: &Frame, symbols: &Symbols) -> Line {
         let name = symbols.functions()[frame.function].clone();
-        Line { function_id: self.id(name, frame.file.clone()), line: i64::from(frame.line) }
+        Line { function_id: self.id(name, frame.file.to_string()), line: i64::from(frame.line) }
     }
 
     fn id(&mut self, name: String, source: String) -> u64 {

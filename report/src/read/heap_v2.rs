@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::excerpt;
-use super::limits::Names;
+use super::limits::{Frames, Names, check_lines};
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
 use crate::ranges;
 
@@ -16,6 +16,7 @@ type Result<T> = std::result::Result<T, String>;
 /// Reads a whole file.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     let text = String::from_utf8_lossy(bytes);
+    check_lines(&text)?;
     let mut lines = text.lines().map(str::trim).skip_while(|line| line.starts_with('%'));
     let rate = lines.next().and_then(|line| line.strip_prefix("heap_v2/")).ok_or(
         "it begins like heap_v2, but its first line is not heap_v2/ and a number of bytes",
@@ -56,18 +57,20 @@ struct Reader {
     names: HashMap<i64, String>,
     stacks: Vec<Vec<u64>>,
     lines: Vec<Lines>,
+    frames: Frames,
 }
 
 impl Reader {
     fn new(rate: u64) -> Reader {
         let (stacks, lines) = (Vec::new(), Vec::new());
-        let comments = Vec::new();
-        Reader { rate, is_whole: false, comments, names: HashMap::new(), stacks, lines }
+        let (comments, names, frames) = (Vec::new(), HashMap::new(), Frames::default());
+        Reader { rate, is_whole: false, comments, names, stacks, lines, frames }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
         if let Some(addresses) = line.strip_prefix('@') {
             let addresses = addresses.split_whitespace().map(|word| {
+                self.frames.take(1)?;
                 let digits = word.strip_prefix("0x").unwrap_or(word);
                 u64::from_str_radix(digits, 16)
                     .map_err(|_| format!("{} is no address", excerpt(word)))
@@ -309,6 +312,17 @@ MAPPED_LIBRARIES:
         let profile = read(text.as_bytes()).expect("a profile");
         assert_eq!(profile.samples.len(), 1);
         assert_eq!((profile.samples[0].thread, profile.total().allocs), (None, 5));
+    }
+
+    #[test]
+    fn a_file_with_too_much_is_refused() {
+        let lines = "heap_v2/1\n".to_owned() + &"@\n".repeat(10_000_000);
+        let refused = read(lines.as_bytes()).err();
+        assert_eq!(refused.as_deref(), Some("it has more than 10000000 lines"));
+        let mut reader = Reader { frames: Frames::at_most(3), ..Reader::new(1) };
+        assert_eq!((reader.line("@ 5 6"), reader.line("@ 5")), (Ok(()), Ok(())));
+        let most = "it has more than 3 frames of stacks, where each use of a place counts";
+        assert_eq!(reader.line("@ 5").err().as_deref(), Some(most), "the stacks together");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Limits of what a file may have. Those of a pprof file are checked before it is decoded: an empty
 //! message is 2 bytes in the file and about 100 bytes in memory, and a number is 1 byte in the file
-//! and 8 in memory.
+//! and 8 in memory. A frame of a stack is up to 100 bytes in memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,6 +12,11 @@ const MESSAGES: usize = 10_000_000;
 const NUMBERS: usize = 100_000_000;
 /// The most bytes of names, where each use of a name counts. A file may use one long name often.
 const NAMES: usize = 512 << 20;
+/// The most frames of all stacks. 100,000 stacks with 50 places and three functions in each place
+/// have 15 million.
+const FRAMES: usize = 30_000_000;
+/// The most lines of a heap_v2. A stack has two, and one for each thread.
+const LINES: usize = 10_000_000;
 
 /// Fields of the file that are messages or strings.
 const PARTS: std::ops::RangeInclusive<u64> = 1..=6;
@@ -33,6 +38,14 @@ fn check_at_most(messages: usize, numbers: usize, file: &[u8]) -> Result<(), Str
         }
         TooMany::Numbers => format!("it has more than {numbers} values and places of stacks"),
     })
+}
+
+/// Refuses a heap_v2 that has too many lines.
+pub(super) fn check_lines(text: &str) -> Result<(), String> {
+    if text.lines().nth(LINES).is_some() {
+        return Err(format!("it has more than {LINES} lines"));
+    }
+    Ok(())
 }
 
 /// Returns the file with `?` in place of each byte of a string that is no UTF-8, which the decoder
@@ -80,6 +93,34 @@ impl Names {
             format!("it has more than {most} MiB of names, where each use of a name counts")
         })?);
         Ok(name.to_owned())
+    }
+}
+
+/// How many frames of stacks may still come. Each stack has all functions of its places.
+pub(super) struct Frames {
+    most: usize,
+    left: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Frames {
+        Frames::at_most(FRAMES)
+    }
+}
+
+impl Frames {
+    pub(super) fn at_most(most: usize) -> Frames {
+        Frames { most, left: most }
+    }
+
+    /// Counts some frames, if there is room for them.
+    pub(super) fn take(&mut self, count: usize) -> Result<(), String> {
+        let most = self.most;
+        let left = self.left.checked_sub(count);
+        self.left = left.ok_or_else(|| {
+            format!("it has more than {most} frames of stacks, where each use of a place counts")
+        })?;
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 use prost::Message;
 
 use super::excerpt;
-use super::limits::{self, Names};
+use super::limits::{self, Frames, Names};
 use super::proto;
 use crate::calibration::calibrate;
 use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
@@ -84,7 +84,15 @@ fn unchecked(bytes: &[u8]) -> Result<Profile> {
     let mut ordered: Vec<(Vec<usize>, usize)> = stacks.into_iter().collect();
     ordered.sort_by_key(|(_, index)| *index);
     profile.stacks = ordered.into_iter().map(|(stack, _)| stack).collect();
+    check_frames(&profile, Frames::default())?;
     Ok(profile)
+}
+
+/// Refuses a profile whose stacks have too many frames.
+fn check_frames(profile: &Profile, mut left: Frames) -> Result<()> {
+    // A place without functions has at least its address.
+    let count = |place: &usize| profile.locations[*place].lines.len().max(1);
+    profile.stacks.iter().flatten().try_for_each(|place| left.take(count(place)))
 }
 
 /// Reads the mappings and locations of a file that is not compressed, in the order of the file. The
@@ -375,6 +383,26 @@ mod tests {
         file.profile.function.push(function);
         file.profile.location[0].line = vec![proto::Line { function_id: 1, line: 1 }; 1 << 10];
         assert_eq!(refused(&file).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn a_place_of_many_functions_that_is_used_often_is_refused() {
+        let mut file = File::default().path("main > f", 8, 1, 1);
+        let place = &mut file.profile.location[0];
+        place.line = vec![place.line[0].clone(); 10_000];
+        let id = place.id;
+        file.profile.sample[0].location_id = vec![id; 3000];
+        let profile = read(&file.encode()).expect("a profile");
+        assert_eq!(check_frames(&profile, Frames::at_most(30_000_000)), Ok(()));
+        assert!(check_frames(&profile, Frames::at_most(29_999_999)).is_err());
+        file.profile.sample[0].location_id.push(id);
+        let most = "it has more than 30000000 frames of stacks, where each use of a place counts";
+        assert_eq!(error(&file), most);
+        assert_eq!(read_parts(&file.encode()).err().as_deref(), Some(most));
+        // Places without functions count too, and of equal stacks one.
+        let plain = read(&one_stack().encode()).expect("a profile");
+        assert_eq!(check_frames(&plain, Frames::at_most(2)), Ok(()));
+        assert!(check_frames(&plain, Frames::at_most(1)).is_err());
     }
 
     #[test]

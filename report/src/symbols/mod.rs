@@ -1,6 +1,7 @@
 //! From addresses to functions, files and lines.
 
 mod demangle;
+mod functions;
 mod image;
 mod scopes;
 mod library;
@@ -10,11 +11,13 @@ mod module;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use crate::profile::{Location, Mapping, Profile};
+use crate::profile::{Line, Location, Mapping, Profile};
 pub use demangle::demangle;
 pub(crate) use demangle::type_name;
 use dwarf::Place;
+use functions::Functions;
 use module::Module;
 pub use module::Search;
 
@@ -26,8 +29,8 @@ const DELETED: &str = " (deleted)";
 pub struct Frame {
     /// Index into [`Symbols::functions`].
     pub function: usize,
-    /// The source file; may be empty.
-    pub file: String,
+    /// The source file; may be empty. A place of many stacks has many frames.
+    pub file: Rc<str>,
     /// The number of the line; 0 if it is not known.
     pub line: u32,
     /// How far the return address is from the beginning of the function that contains the code.
@@ -37,8 +40,7 @@ pub struct Frame {
 /// The frames of all locations of a profile.
 #[derive(Default)]
 pub struct Symbols {
-    functions: Vec<String>,
-    by_name: HashMap<String, usize>,
+    functions: Functions,
     locations: Vec<Vec<Frame>>,
     notes: Vec<String>,
     files: Files,
@@ -49,8 +51,12 @@ impl Symbols {
     pub fn of(profile: &Profile, search: &Search) -> Symbols {
         let mut symbols = Symbols::default();
         symbols.files = Files::find(profile, search, &mut symbols.notes);
+        let mut known = Known::default();
         for location in &profile.locations {
-            let frames = symbols.frames(location, &profile.mappings);
+            let frames = match location.lines.as_slice() {
+                [] => symbols.frames(location, &profile.mappings),
+                lines => lines.iter().map(|line| symbols.frame(line, &mut known)).collect(),
+            };
             symbols.locations.push(frames);
         }
         symbols.notes = std::mem::take(&mut symbols.notes).into_iter().map(printable).collect();
@@ -59,7 +65,7 @@ impl Symbols {
 
     /// The names of all functions.
     pub fn functions(&self) -> &[String] {
-        &self.functions
+        self.functions.names()
     }
 
     /// The frames of a location, innermost first. There is at least one.
@@ -83,25 +89,29 @@ impl Symbols {
         self.files.is_program.get(mapping).copied().unwrap_or(false)
     }
 
+    /// The frame of a line that the profile has.
+    fn frame<'a>(&mut self, line: &'a Line, known: &mut Known<'a>) -> Frame {
+        let name = line.function.as_str();
+        let function =
+            known.functions.entry(name).or_insert_with(|| self.functions.demangled(name));
+        let file = known.files.entry(&line.file);
+        let file = file.or_insert_with(|| printable(line.file.clone()).into());
+        let number = u32::try_from(line.line).unwrap_or(0);
+        Frame { function: *function, file: Rc::clone(file), line: number, offset: 0 }
+    }
+
+    /// The frames of a location without lines.
     fn frames(&mut self, location: &Location, mappings: &[Mapping]) -> Vec<Frame> {
-        let named = location.lines.iter().map(|line| Place {
-            function: Some(demangle(&line.function)),
-            file: line.file.clone(),
-            line: u32::try_from(line.line).unwrap_or(0),
-            start: None,
-        });
-        let (mut places, mut offset): (Vec<Place>, u64) = (named.collect(), 0);
-        if places.is_empty() {
-            let module = location.mapping.and_then(|index| self.files.of_mapping(index));
-            if let Some((module, index)) = module.zip(location.mapping) {
-                let found = module.places(location.address, &mappings[index]);
-                (places, offset) = (found.places, found.offset);
-                if let Some(advice) =
-                    found.is_bare.then(|| module.advice(self.is_program(index))).flatten()
-                    && !self.notes.contains(&advice)
-                {
-                    self.notes.push(advice);
-                }
+        let (mut places, mut offset): (Vec<Place>, u64) = (Vec::new(), 0);
+        let module = location.mapping.and_then(|index| self.files.of_mapping(index));
+        if let Some((module, index)) = module.zip(location.mapping) {
+            let found = module.places(location.address, &mappings[index]);
+            (places, offset) = (found.places, found.offset);
+            if let Some(advice) =
+                found.is_bare.then(|| module.advice(self.is_program(index))).flatten()
+                && !self.notes.contains(&advice)
+            {
+                self.notes.push(advice);
             }
         }
         if places.is_empty() {
@@ -109,22 +119,20 @@ impl Symbols {
             places.push(Place { function, ..Place::default() });
         }
         let frame = |place: Place| Frame {
-            function: self.intern(place.function.unwrap_or_default()),
-            file: printable(place.file),
+            function: self.functions.number(place.function.unwrap_or_default()),
+            file: printable(place.file).into(),
             line: place.line,
             offset,
         };
         places.into_iter().map(frame).collect()
     }
+}
 
-    /// The number of a name. Characters that control a terminal are replaced.
-    fn intern(&mut self, name: String) -> usize {
-        let name = printable(name);
-        *self.by_name.entry(name).or_insert_with_key(|name| {
-            self.functions.push(name.clone());
-            self.functions.len() - 1
-        })
-    }
+/// What is known of the names that a profile has, so that each is looked at once.
+#[derive(Default)]
+struct Known<'a> {
+    functions: HashMap<&'a str, usize>,
+    files: HashMap<&'a str, Rc<str>>,
 }
 
 /// A text without characters that control a terminal.
@@ -351,7 +359,7 @@ mod tests {
         named.locations[0].lines = vec![line];
         let symbols = Symbols::of(&named, &Search::default());
         assert_eq!(symbols.functions(), ["f\u{fffd}[2J"]);
-        assert_eq!(symbols.location(0)[0].file, "a\u{fffd}.c");
+        assert_eq!(&*symbols.location(0)[0].file, "a\u{fffd}.c");
     }
 
     #[test]

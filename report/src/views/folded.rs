@@ -52,7 +52,7 @@ pub fn sites(report: &Report, value: Value) -> BTreeMap<String, i64> {
 impl Shown {
     fn name(self, report: &Report, frame: &Frame) -> String {
         let name = report.function(frame.function);
-        match (self, frame.file.as_str(), frame.line) {
+        match (self, &*frame.file, frame.line) {
             (Shown::Functions, ..) | (_, "", _) | (_, _, 0) => name.to_owned(),
             (_, file, line) => format!("{name} ({file}:{line})"),
         }

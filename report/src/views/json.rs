@@ -94,7 +94,7 @@ struct Frames<'a> {
 impl<'a> Frames<'a> {
     fn index(&mut self, frame: &'a Frame) -> usize {
         let next = self.all.len();
-        let key = (frame.function, frame.file.as_str(), frame.line);
+        let key = (frame.function, &*frame.file, frame.line);
         let index = *self.of.entry(key).or_insert(next);
         if index == next {
             self.all.push(frame);
@@ -104,7 +104,7 @@ impl<'a> Frames<'a> {
 }
 
 fn frame(report: &Report, frame: &Frame) -> Json {
-    let file = Some(&frame.file).filter(|file| !file.is_empty());
+    let file = Some(&*frame.file).filter(|file| !file.is_empty());
     let line = Some(frame.line).filter(|line| *line != 0);
     json!({ "function": report.function(frame.function), "file": file, "line": line })
 }
