@@ -142,7 +142,11 @@ fn heap_v2_shows_the_same() {
     let files = fs::read_dir(&profiled.directory).expect("the directory");
     let names = files.map(|file| file.expect("a file").file_name().into_string().expect("text"));
     let file = names.into_iter().find(|name| name.ends_with(".heap")).expect("a profile");
-    for args in [&["--by", "function"][..], &["--by", "stack", "--value", "allocations"]] {
+    for args in [
+        &["--by", "function"][..],
+        &["--by", "stack", "--value", "allocations"],
+        &["--by", "thread"],
+    ] {
         let of = |file: &str| {
             let text = profiled.shown(&[&["heap", file, "--bytes"], args].concat());
             text.split_once("\n\n").expect("a table").1.to_owned()

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::excerpt;
 use super::limits::{Frames, Names, check_lines};
+use super::shares;
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
 use crate::ranges;
 
@@ -135,23 +136,43 @@ impl Reader {
     }
 }
 
-/// The samples of one stack: one for each thread if these are complete, otherwise one.
+/// The samples of one stack, which together have the numbers of its line `t*`: one for each thread,
+/// and one for what belongs to no thread. That is what was freed, if the lines of threads have live
+/// blocks only, as lumalloc's do.
 fn samples(lines: &Lines, rate: u64, has_allocs: bool) -> Vec<Sample> {
-    let sum = |at: usize| {
-        let numbers = lines.threads.iter().map(|(_, numbers)| u128::from(numbers[at]));
-        numbers.sum::<u128>()
-    };
-    let all = lines.all.unwrap_or_default();
-    let is_complete = (0..4).all(|at| sum(at) == u128::from(all[at]));
-    if !lines.threads.is_empty() && (is_complete || lines.all.is_none()) {
-        let one = |(thread, numbers): &(i64, Numbers)| Sample {
-            counts: counts(*numbers, rate, has_allocs),
-            thread: Some(*thread),
-            ..Sample::default()
-        };
-        return lines.threads.iter().map(one).collect();
+    let apart = |numbers| apart(counts(numbers, rate, has_allocs));
+    let mut parts: Vec<Apart> = lines.threads.iter().map(|(_, it)| apart(*it)).collect();
+    let mut rest = lines.all.map(apart).unwrap_or_default();
+    if lines.all.is_some() {
+        for (at, rest) in rest.iter_mut().enumerate() {
+            let mut column: Vec<i64> = parts.iter().map(|part| part[at]).collect();
+            // The estimates of threads are of other mean sizes, and rounded. None is missing.
+            shares::fit(&mut column, *rest, rate > 1);
+            *rest -= column.iter().sum::<i64>();
+            parts.iter_mut().zip(column).for_each(|(part, number)| part[at] = number);
+        }
     }
-    vec![Sample { counts: counts(all, rate, has_allocs), ..Sample::default() }]
+    let threads = lines.threads.iter().map(|(thread, _)| Some(*thread));
+    let mut all: Vec<_> = threads.zip(parts).collect();
+    if all.is_empty() || rest != Apart::default() {
+        all.push((None, rest));
+    }
+    let sample = |(thread, [live, live_bytes, freed, freed_bytes]): (_, Apart)| {
+        let (allocs, alloc_bytes) =
+            (live.saturating_add(freed), live_bytes.saturating_add(freed_bytes));
+        let counts = Counts { allocs, alloc_bytes, live, live_bytes };
+        Sample { counts, thread, ..Sample::default() }
+    };
+    all.into_iter().map(sample).collect()
+}
+
+/// Live blocks and their bytes, and freed ones.
+type Apart = [i64; 4];
+
+/// No number is negative.
+fn apart(counts: Counts) -> Apart {
+    let Counts { allocs, alloc_bytes, live, live_bytes } = counts;
+    [live, live_bytes, allocs - live, alloc_bytes - live_bytes]
 }
 
 /// The estimates from the numbers of samples.
@@ -306,12 +327,52 @@ MAPPED_LIBRARIES:
         assert_eq!(read(text.as_bytes()).expect("a profile").total(), total);
     }
 
-    #[test]
-    fn incomplete_lines_of_threads_are_left_out() {
-        let text = EXACT.replace("  t7: 2: 200 [4: 400]\n\n", "\n");
+    /// The thread, and the numbers of each sample as in a line of the file.
+    fn seen(text: &str) -> Vec<(Option<i64>, [i64; 4])> {
         let profile = read(text.as_bytes()).expect("a profile");
-        assert_eq!(profile.samples.len(), 1);
-        assert_eq!((profile.samples[0].thread, profile.total().allocs), (None, 5));
+        let numbers =
+            |counts: Counts| [counts.live, counts.live_bytes, counts.allocs, counts.alloc_bytes];
+        profile.samples.iter().map(|one| (one.thread, numbers(one.counts))).collect()
+    }
+
+    #[test]
+    fn what_no_line_of_a_thread_has_belongs_to_no_thread() {
+        let text = EXACT.replace("  t7: 2: 200 [4: 400]\n\n", "\n");
+        let expected = [(Some(1), [1, 100, 1, 100]), (None, [2, 200, 4, 400])];
+        assert_eq!(seen(&text), expected);
+    }
+
+    #[test]
+    fn threads_may_have_live_blocks_only() {
+        let text = EXACT.replace("t1: 1: 100 [1: 100]", "t1: 1: 100 [0: 0]");
+        let text = text.replace("t7: 2: 200 [4: 400]", "t7: 2: 200 [0: 0]");
+        let live = [(Some(1), [1, 100, 1, 100]), (Some(7), [2, 200, 2, 200])];
+        assert_eq!(seen(&text), [live[0], live[1], (None, [0, 0, 2, 200])]);
+        let text = text.replace("[5: 500]", "[0: 0]");
+        assert_eq!(seen(&text), live);
+    }
+
+    #[test]
+    fn estimates_of_threads_add_up_to_that_of_the_stack() {
+        // 1000 samples of 10 bytes and 1 of 10000. Alone, they stand for 100501 and 1 blocks.
+        let text = "heap_v2/1000\n@ 0x5\n t*: 1001: 20000 [0: 0]\n t1: 1000: 10000 [0: 0]\n \
+                    t2: 1: 10000 [0: 0]\nMAPPED_LIBRARIES:\n";
+        let alone = text.replace("t*: 1001: 20000", "t*: 1000: 10000");
+        let alone = alone.replace(" t2: 1: 10000 [0: 0]\n", "");
+        assert_eq!(seen(&alone), [(Some(1), [100_501, 1_005_008, 100_501, 1_005_008])]);
+        let [(Some(1), [many, ..]), (Some(2), [one, ..])] = seen(text)[..] else {
+            panic!("{:?}", seen(text))
+        };
+        assert_eq!((many, one), (50_601, 1));
+        let whole = text.replace(" t1: 1000: 10000 [0: 0]\n t2: 1: 10000 [0: 0]\n", "");
+        let total = |text: &str| read(text.as_bytes()).expect("a profile").total();
+        assert_eq!(total(text), total(&whole));
+    }
+
+    #[test]
+    fn threads_of_a_stack_without_a_line_for_all_are_read() {
+        let text = EXACT.replace("\n  t*: 3: 300 [5: 500]\n  t1: 1: 100 [1: 100]\n  t7", "\n  t7");
+        assert_eq!(seen(&text), [(Some(7), [2, 200, 4, 400])]);
     }
 
     #[test]

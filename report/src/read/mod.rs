@@ -1,7 +1,8 @@
 //! Readers of profiles: pprof and heap_v2. The first bytes of a file tell which one it is.
 
-mod heap_v2;
 mod limits;
+mod shares;
+mod heap_v2;
 mod pprof;
 pub(crate) mod proto;
 
