@@ -63,13 +63,13 @@ fn contents(path: &Path) -> Result<Vec<u8>> {
         .map_err(|error| Error::of_file(path, reason(&error)))
 }
 
-/// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be
-/// read does not.
+/// Returns whether a file begins as a profile of any known kind does. A file that cannot be read
+/// does not.
 pub fn is_profile(path: &Path) -> bool {
     let mut begin = Vec::new();
     let file = std::fs::File::open(path);
-    let is_read = file.is_ok_and(|file| file.take(8).read_to_end(&mut begin).is_ok());
-    is_read && [&b"\x1f\x8b"[..], b"heap_v2/"].iter().any(|mark| begin.starts_with(mark))
+    let is_read = file.is_ok_and(|file| file.take(16).read_to_end(&mut begin).is_ok());
+    is_read && kind(&begin).is_ok()
 }
 
 /// Reads a profile of any known kind from memory.
@@ -180,6 +180,19 @@ mod tests {
         assert!(!is_profile(Path::new("/nowhere/x.heap")));
         assert!(!is_profile(Path::new("/proc/self/exe")));
         assert!(!is_profile(Path::new("/")));
+        let directory = crate::rtti::testing::Directory::new("is-profile");
+        let file = directory.0.join("x");
+        let pprof = File::default().path("main > f", 8, 1, 1).encode();
+        for (bytes, expected) in [
+            (&pprof[..], true),
+            (&gzip(&pprof), true),
+            (b"heap_v2/1\n", true),
+            (b"#!/bin/sh\n", false),
+            (b"", false),
+        ] {
+            std::fs::write(&file, bytes).expect("written");
+            assert_eq!(is_profile(&file), expected, "{bytes:?}");
+        }
     }
 
     #[test]
