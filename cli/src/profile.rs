@@ -67,6 +67,12 @@ pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
         command.check_value(arguments.value, &arguments.file, &parts.0)?;
         match parts {
             (whole, None) => single(arguments, &whole, &title),
+            _ if arguments.dhat => {
+                return Err(command.failure(format_args!(
+                    "{title}: it has negative numbers, as a difference of two profiles has; \
+                     --dhat writes no differences"
+                )));
+            }
             (more, Some(less)) => {
                 let titles = [&format!("{title}: what was added"), "what was taken away"];
                 difference(arguments, &more, &less, titles)

@@ -1,4 +1,4 @@
-//! `lumalloc heap` and `lumalloc flamegraph` of files that do not count allocations.
+//! `lumalloc heap` and `lumalloc flamegraph` of files that cannot be shown as is asked for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,25 @@ fn write(directory: &Path, name: &str, live: u64, allocations: u64) {
     let numbers = format!("t*: {live}: {} [{allocations}: {}]", live * 8, allocations * 8);
     let text = format!("heap_v2/1\n  {numbers}\n@ 0x1010\n  {numbers}\n\nMAPPED_LIBRARIES:\n");
     fs::write(directory.join(name), text).expect("written");
+}
+
+/// A pprof file, not compressed, in which one block of 8 bytes is fewer than before.
+fn difference() -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut field = |number: u8, contents: &[u8]| {
+        file.extend([number << 3 | 2, contents.len() as u8]);
+        file.extend(contents);
+    };
+    for text in ["", "inuse_objects", "count", "inuse_space", "bytes"] {
+        field(6, text.as_bytes());
+    }
+    for (kind, unit) in [(1, 2), (3, 4)] {
+        field(1, &[0x08, kind, 0x10, unit]);
+    }
+    let negative = |low: u8| [&[low][..], &[0xff; 8], &[1]].concat();
+    // -1 and -8.
+    field(2, &[&[0x12, 20][..], &negative(0xff), &negative(0xf8)].concat());
+    file
 }
 
 /// Returns the exit status, the output and the messages.
@@ -54,5 +73,24 @@ fn values_that_a_file_does_not_have_are_refused() {
     let (_, text, _) = run(&directory, &["heap", "with.heap", "--diff", "without.heap"]);
     let (_, tables) = text.split_once("\nStacks").expect("a table");
     assert!(!tables.contains("alloc"), "{text}");
+    fs::remove_dir_all(&directory).expect("it is there");
+}
+
+#[test]
+fn a_file_that_is_a_difference_is_not_written_for_dhat() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles-difference");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("d.pb"), difference()).expect("written");
+    let (status, text, _) = run(&directory, &["heap", "d.pb"]);
+    assert_eq!(status, Some(0));
+    assert!(text.contains("what was taken away"), "{text}");
+    let (status, text, errors) = run(&directory, &["heap", "d.pb", "--dhat"]);
+    assert_eq!((status, text.as_str()), (Some(1), ""));
+    let expected = "lumalloc: heap: d.pb: it has negative numbers, as a difference of two profiles \
+                    has; --dhat writes no differences\n";
+    assert!(errors.ends_with(expected), "{errors}");
+    let output = ["heap", "d.pb", "--dhat", "-o", "d.json"];
+    assert_eq!(run(&directory, &output).0, Some(1));
+    assert!(!directory.join("d.json").exists());
     fs::remove_dir_all(&directory).expect("it is there");
 }
