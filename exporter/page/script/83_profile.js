@@ -2,26 +2,27 @@
 // The state is read while somebody looks; the picture is drawn when a person asks for it.
 
 const ROW = 20, LEAST_SHARE = 0.001, MOST_SITES = 5;
-const profile = { isOn: null, isActive: false, unit: "bytes", mark: null };
+const profile = { isActive: false, unit: "bytes", mark: null };
 
 async function showProfile() {
-  if (!visible.has("profile") || profile.isOn === false) return;
-  let all = {}, option = {};
+  if (!visible.has("profile")) return;
+  const isOn = general.opt?.prof === true;
+  let all = {};
   try {
-    [option, all] = await Promise.all([read("/ctl/opt.prof"), read("/ctl/prof")]);
-  } catch (error) {
-    if (error.status === 0 || error.status === 401) return;
+    if (isOn) all = await read("/ctl/prof");
+  } catch {
+    // The next round asks again.
+    return;
   }
-  profile.isOn = option.value === true;
   profile.isActive = all.active === true;
-  const every = profile.isOn && (all.lg_sample === 0 ? "Each allocation is a sample"
+  const every = isOn && (all.lg_sample === 0 ? "Each allocation is a sample"
     : `One sample in ${KINDS.bytes[0](2 ** all.lg_sample)} on average`);
-  say($("profile-state"), !profile.isOn
+  say($("profile-state"), !isOn
     ? "This process takes no heap profile. Start it with prof:true in LUMALLOC_CONF."
     : `${every}${profile.isActive ? "" : ", but sampling is stopped"}. `
       + `${KINDS.count[0](all.samples.live)} samples are in use, of ${KINDS.count[0](all.samples.taken)} taken, `
       + `with ${KINDS.count[0](all.samples.stacks)} stacks.`);
-  for (const control of document.querySelectorAll("#profile :is(button, select, input)")) control.disabled = !profile.isOn;
+  for (const control of document.querySelectorAll("#profile :is(button, select, input)")) control.disabled = !isOn;
   $("profile-growth").disabled = !profile.mark;
   say($("profile-switch"), profile.isActive ? "Stop" : "Start");
 }

@@ -1,13 +1,15 @@
 //! The heap profile: its state, the switch, and the stacks as a picture.
 
+use super::chromium::Browser;
 use super::service::Service;
 use super::{is_at_ease, page_of};
+use serde_json::json;
 
 /// The names of the frames that are drawn.
 const FRAMES: &str =
     "[...document.querySelectorAll('#profile-picture .frame')].map(node => node.textContent)";
 
-fn show(browser: &mut super::chromium::Browser) {
+fn show(browser: &mut Browser) {
     browser.value("document.querySelector('#profile').scrollIntoView()");
 }
 
@@ -162,5 +164,28 @@ fn without_the_profiler_the_page_says_how_to_start_it() {
         "This process takes no heap profile. Start it with prof:true in LUMALLOC_CONF.",
     );
     assert_eq!(browser.value("document.querySelector('#profile-draw').disabled"), true);
+    is_at_ease(&mut browser, &service);
+}
+
+/// The page asks again after an answer that there is no memory for, as a busy process gives it.
+#[test]
+#[ignore = "needs Chromium"]
+fn a_refused_answer_does_not_end_the_section() {
+    let service = Service::profiled();
+    let mut browser = Browser::start();
+    browser.size(1280, 800);
+    browser.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({ "source": "const fetched = window.fetch; var refused = 0;
+            window.fetch = (path, options) => !/^.ctl.(opt.)?prof$/.test(path) || refused > 2
+                ? fetched(path, options)
+                : (refused += 1, Promise.resolve(new Response('busy', { status: 503 })));" }),
+    );
+    browser.open(&service.url);
+    browser.wait_for_text("#state", "Live");
+    show(&mut browser);
+    browser.wait_for("refused > 2");
+    browser.wait_for_like("#profile-state", "^One sample in 16");
+    assert_eq!(browser.value("document.querySelector('#profile-draw').disabled"), false);
     is_at_ease(&mut browser, &service);
 }
