@@ -152,7 +152,7 @@ function showLegend() {
     const bytes = shown(sum(runs.filter(run => run.state === name), run => run.bytes), "bytes");
     return el("span", { title: meaning }, swatch, ...isChange() ? [meaning] : [`${name} `, el("b", {}, bytes)]);
   }));
-  const oldest = Math.max(...runs.map(run => run.oldest_ms ?? -1));
+  const oldest = runs.reduce((most, run) => Math.max(most, run.oldest_ms ?? -1), -1);
   say($("map-note"), `A cell is ${shown(map.cell, "bytes")}. ${shown(runs.length, "count")} runs${map.heap.isPart ? ", and more that are not shown" : ""}. `
     + `A purge would give back ${shown(sum(runs, run => run.purgeable), "bytes")}. `
     + `Huge pages were asked for ${shown(sum(runs.filter(run => run.huge && run.state !== "retained"), run => run.bytes), "bytes")}.`

@@ -118,7 +118,8 @@ function drawFrames(top) {
   };
   below(top, 0, path.length);
   const picture = $("profile-picture"), hadFocus = picture.contains(document.activeElement);
-  picture.replaceChildren(...frames);
+  picture.replaceChildren();
+  for (const frame of frames) picture.append(frame);
   picture.style.height = `${(deepest + 1) * ROW}px`;
   picture.hidden = false;
   if (hadFocus) frames[path.length].focus();

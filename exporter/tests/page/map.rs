@@ -80,3 +80,29 @@ fn a_click_tells_the_cell_under_the_mouse() {
     }
     is_at_ease(&mut browser, &service);
 }
+
+/// As many runs as are asked for at most. So many cannot be arguments of one call.
+#[test]
+#[ignore = "needs Chromium"]
+fn a_map_of_very_many_runs_is_drawn() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.value(
+        "const plain = window.fetch;
+         const run = (_, i) => ({ base: `0x${(65536 + 4096 * i).toString(16)}`, bytes: 4096,
+             state: 'large', used: 1, blocks: 1, block: 4096, purgeable: 0,
+             oldest_ms: i === 7 ? 60000 : null });
+         const runs = Array.from({ length: 200000 }, run);
+         window.fetch = (path, options) => path.startsWith('/map?most=')
+             ? Promise.resolve(new Response(JSON.stringify({ page: 4096, next: null, runs })))
+             : plain(path, options);
+         0",
+    );
+    browser.click("#map-take");
+    browser.wait_for_like(
+        "#map-note",
+        r"^A cell is [0-9.]+ [KM]iB\. 200 k runs\. .* The oldest sample in use is 60\ss old\.$",
+    );
+    assert!(browser.value(DRAWN).as_u64().unwrap() > 200);
+    is_at_ease(&mut browser, &service);
+}
