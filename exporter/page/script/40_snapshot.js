@@ -22,8 +22,18 @@ function understand(text, at) {
   const rank = arena => arena.name.startsWith("auto_") ? 2 : arena.name.startsWith("manual_") ? 1 : 0;
   arenas.sort((a, b) => rank(a) - rank(b) || a.index - b.index);
   const merged = all["stats.arenas"].merged ?? all["stats.arenas"][arenas[0].index];
+  const uptime = Math.max(...arenas.map(arena => arena.stats.uptime_ns));
   return { at, page, all, stats: all.stats, rss: all.stats.rss, limit: all.limit ?? {}, arenas, merged,
-    requests: requested(merged), uptime: Math.max(...arenas.map(arena => arena.stats.uptime_ns)) };
+    requests: requested(merged), uptime, begun: at - uptime / 1e6 };
+}
+
+/** Whether a snapshot is of another process than the one before: it has run for a shorter time, or began later. */
+function isOther(shot, asked) {
+  const last = shots.at(-1);
+  if (!last) return false;
+  // The clocks of two machines differ a little, and more over a long time.
+  const drift = 1000 + (asked - last.at) / 100;
+  return shot.uptime < last.uptime || asked - shot.uptime / 1e6 > last.begun + drift;
 }
 
 const requested = stats => stats.small.nrequests + stats.large.nrequests;
@@ -43,6 +53,13 @@ function accept(shot) {
   now = shot;
   before = shots.findLast(old => now.at - old.at >= 700 && now.at - old.at < 20 * pace) ?? null;
   shots = [...shots.slice(-4), shot];
+}
+
+/** Forgets what was seen of a process that has ended. */
+function forgetShots() {
+  shots = [];
+  samples.length = 0;
+  general = {};
 }
 
 /** How fast a counter went since the snapshot before; nothing when there is none. */

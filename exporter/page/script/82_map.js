@@ -184,6 +184,16 @@ $("map-take").addEventListener("click", async event => {
   }
 });
 $("map-changes").addEventListener("change", showMap);
+
+/** Puts the map of a process away that has ended: its addresses tell nothing about another one. */
+function forgetMap() {
+  Object.assign(map, { heap: null, earlier: null, at: null });
+  $("map-changes").checked = false;
+  $("map-changes").disabled = true;
+  $("map-shown").hidden = true;
+  $("map-place").hidden = true;
+  say($("map-take"), "Take a map");
+}
 new ResizeObserver(drawMap).observe($("map-shown"));
 $("theme").addEventListener("change", () => requestAnimationFrame(drawMap));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);

@@ -11,7 +11,7 @@ const visible = new Set();
 
 /** Leaves out of the answer what no part of the screen shows. */
 function letters() {
-  const isFirst = !now;
+  const isFirst = !shots.length;
   const isWhole = visible.has("settings") && items.some(item => item.group.open && groupOf(item.key.name) === "stats");
   const needs = (letter, ...sections) => isFirst || isWhole || sections.some(id => visible.has(id)) ? "" : letter;
   return `Jd${isWhole ? "" : "le"}${needs("g", "settings", "decay")}${needs("b", "bins", "locks")}${needs("x", "locks")}`;
@@ -32,12 +32,27 @@ async function round() {
   const text = await ask(`/stats?format=json&opts=${letters()}`);
   const at = performance.now();
   const shot = understand(text, at);
+  if (isOther(shot, started)) {
+    forgetProcess();
+    // Once more, with the part that does not change.
+    await round();
+    return showValues(true);
+  }
   accept(shot);
   remember();
   // An answer costs the process time: at most a twentieth of it. One that only waited does not count.
   lengths = [...lengths.slice(-2), at - started];
   pace = Math.min(Math.max(20 * Math.min(...lengths), 1000), 30000);
   render();
+}
+
+/** Forgets what is known of a process in whose place another one answers now. */
+function forgetProcess() {
+  forgetShots();
+  forgetMap();
+  forgetMark();
+  recording = null;
+  for (const name of Object.keys(learned)) delete learned[name];
 }
 
 function render() {

@@ -59,6 +59,69 @@ fn a_lost_connection_shows_and_comes_back() {
     drop(service);
 }
 
+/// The number of points of the memory graph's first line.
+const POINTS: &str = "(document.querySelector('#memory-graph path').getAttribute('d')
+    .match(/[ML]/g) ?? []).length";
+
+/// Waits until the process has run for so long that another one began noticeably later.
+fn wait_for_age(browser: &mut Browser) {
+    browser.wait_for_like("#tiles .tile:last-child .quiet", r" in ([4-9]|[1-9][0-9]+)\ss$");
+    browser.wait_for(&format!("{POINTS} > 4"));
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn what_was_seen_of_a_process_is_forgotten_when_another_one_has_its_address() {
+    let service = Service::profiled();
+    let address = service.address().to_owned();
+    let mut browser = page_of(&service);
+    for _ in 0..2 {
+        browser.wait_for("!document.querySelector('#map-take').disabled");
+        browser.click("#map-take");
+        browser.wait_for("document.querySelector('#map-take').disabled");
+    }
+    browser.wait_for("!document.querySelector('#map-changes').disabled");
+    browser.click("#map-changes");
+    browser.value("document.querySelector('#profile').scrollIntoView()");
+    browser.wait_for("!document.querySelector('#profile-mark').disabled");
+    browser.click("#profile-mark");
+    browser.wait_for("document.querySelector('#profile-growth').checked");
+    wait_for_age(&mut browser);
+    service.end();
+    browser.wait_for_text("#state", "Connection lost");
+
+    let service = Service::start(&[&address]);
+    let points = browser.value(&format!(
+        "new Promise(done => (function look() {{
+             if (document.querySelector('#state').textContent === 'Live') done({POINTS});
+             else setTimeout(look, 30); }})())"
+    ));
+    assert_eq!(points, 1, "the graph begins anew");
+    for (part, expected) in [
+        ("document.querySelector('#profile-growth').checked", false),
+        ("document.querySelector('#profile-growth').disabled", true),
+        ("document.querySelector('#map-changes').checked", false),
+        ("document.querySelector('#map-changes').disabled", true),
+        ("document.querySelector('#map-shown').hidden", true),
+    ] {
+        assert_eq!(browser.value(part), expected, "{part}");
+    }
+    browser.wait_for_like("#profile-state", "^This process takes no heap profile");
+    // The first map of it is compared with none.
+    browser.click("#map-take");
+    browser.wait_for("!document.querySelector('#map-shown').hidden");
+    assert_eq!(browser.value("document.querySelector('#map-changes').disabled"), true);
+
+    // The profile section lives again where the next process has a profile.
+    wait_for_age(&mut browser);
+    service.end();
+    browser.wait_for_text("#state", "Connection lost");
+    let service = Service::profiled_at(&address);
+    browser.value("document.querySelector('#profile').scrollIntoView()");
+    browser.wait_for_like("#profile-state", "^One sample in 16");
+    drop(service);
+}
+
 #[test]
 #[ignore = "needs Chromium"]
 fn nobody_is_asked_while_nobody_looks() {

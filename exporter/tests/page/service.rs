@@ -22,7 +22,18 @@ impl Service {
 
     /// A service with a heap profile.
     pub(crate) fn profiled() -> Service {
-        Service::with_options(&["127.0.0.1:0"], "prof:true,lg_prof_sample:14")
+        Service::profiled_at("127.0.0.1:0")
+    }
+
+    /// The same at an address.
+    pub(crate) fn profiled_at(address: &str) -> Service {
+        Service::with_options(&[address], "prof:true,lg_prof_sample:14")
+    }
+
+    /// Ends the service. Its address is free then.
+    pub(crate) fn end(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     fn with_options(arguments: &[&str], options: &str) -> Service {
