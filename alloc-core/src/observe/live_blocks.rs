@@ -68,7 +68,7 @@ pub struct Blocks {
 /// ```
 #[must_use]
 pub fn blocks(arena: Option<u32>) -> Blocks {
-    Blocks { wanted: arena, cursor: HeapCursor::new(0), batch: Batch::new(), guarded: 0 }
+    Blocks { wanted: arena, cursor: HeapCursor::new(0), batch: Batch::new(PLACES), guarded: 0 }
 }
 
 /// Calls `see` with each of [`blocks`]. `see` may allocate and free.
@@ -106,8 +106,9 @@ pub fn block_around(address: usize) -> Option<Block> {
         let mut guarded = blocks(None);
         return core::iter::from_fn(|| guarded.next_guarded()).find(holds);
     };
-    let from = Blocks { cursor: HeapCursor::new(run), ..blocks(None) };
-    from.take_while(|block| block.address <= address).find(holds)
+    let mut batch = Batch::new(1);
+    let is_there = batch.fill(&mut HeapCursor::new(run), None);
+    batch.around(address).filter(|block| is_there && holds(block))
 }
 
 impl Iterator for Blocks {
@@ -153,6 +154,8 @@ struct Place {
 /// Some slabs and large blocks that follow each other, with a bit for each live block.
 struct Batch {
     places: [Place; PLACES],
+    /// How many places are taken in at most.
+    most: usize,
     count: usize,
     words: [u64; WORDS],
     /// Words that are in use.
@@ -163,9 +166,10 @@ struct Batch {
 }
 
 impl Batch {
-    const fn new() -> Batch {
+    const fn new(most: usize) -> Batch {
         const NOWHERE: Place = Place { base: 0, bytes: 0, arena: 0, class: None, first: 0 };
-        Batch { places: [NOWHERE; PLACES], count: 0, words: [0; WORDS], used: 0, at: 0, word: 0 }
+        let (places, words) = ([NOWHERE; PLACES], [0; WORDS]);
+        Batch { places, most, count: 0, words, used: 0, at: 0, word: 0 }
     }
 
     /// Takes the next slabs and large blocks of a walk in. Returns whether there were any.
@@ -175,7 +179,7 @@ impl Batch {
 
     fn fill_now(&mut self, cursor: &mut HeapCursor, wanted: Option<u32>) -> bool {
         (self.count, self.used, self.at, self.word) = (0, 0, 0, 0);
-        while self.count < PLACES && self.used + MAX_WORDS <= WORDS {
+        while self.count < self.most && self.used + MAX_WORDS <= WORDS {
             let taken = cursor.next(|found| match found {
                 Found::Slab(held) => self.take_slab(held, wanted),
                 Found::Run(run) => self.take_large(run, wanted),
@@ -248,6 +252,15 @@ impl Batch {
         {
             self.strike_slot(first, class, address - base);
         }
+    }
+
+    /// Returns the live block of the batch's first place that lies around an address, if any.
+    fn around(&self, address: usize) -> Option<Block> {
+        let place = self.places.get(..self.count)?.first()?;
+        let offset = address.checked_sub(place.base).filter(|offset| *offset < place.bytes)?;
+        let slot = place.class.map_or(0, |class| class.slot_around(offset));
+        let word = self.words.get(place.first + slot / 64)?;
+        (word >> (slot % 64) & 1 != 0).then(|| place.block(slot))
     }
 
     /// Takes the first block that is left out of the batch.
