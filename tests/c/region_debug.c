@@ -92,6 +92,29 @@ static void vmdbcheck_finds_overwritten_blocks(void)
   CHECK(vmclose(vm) == 0);
 }
 
+static void *resized;
+
+static void free_the_block(Vmalloc_t *vm, int type, void *obj)
+{
+  (void)obj;
+  if (type == VM_NOMEM) CHECK((vmfree)(vm, resized) == 0);
+}
+
+static void a_block_that_is_freed_while_it_is_resized_has_its_line(void)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, Vmdebug, 0);
+  resized = (vmalloc)(vm, 100);
+  it->left = 0;
+  it->more = 100000;
+  it->returns[VM_NOMEM] = 1;
+  it->on_event = free_the_block;
+  CHECK((vmresize)(vm, resized, 9000, VM_RSCOPY) == NULL && errno == EINVAL);
+  expect("resize error:region=V:block=A:already freed:\n", vm, resized, NULL);
+  CHECK(vmdbcheck(vm) == 0 && vmcompact(vm) == 0 && vmclose(vm) == 0);
+  free(it);
+}
+
 static void other_methods(void)
 {
   Vmalloc_t *best = vmopen(Vmdcheap, Vmbest, VM_DBCHECK), *last = vmopen(Vmdcheap, Vmlast, 0);
@@ -212,6 +235,7 @@ int main(void)
   CHECK(vmdebug(fds[1]) == 2 && vmdebug(-7) == fds[1] && vmdebug(fds[1]) == -7);
   each_mistake_has_its_line();
   vmdbcheck_finds_overwritten_blocks();
+  a_block_that_is_freed_while_it_is_resized_has_its_line();
   other_methods();
   positions_of_the_call();
   vm_dbcheck_checks_at_each_call();

@@ -37,6 +37,7 @@ macro_rules! programs {
 programs! {
     promises "region_promises.c"
     disciplines "region_disciplines.c"
+    failed "region_failed.c"
     trace "region_trace.c"
     heap "region_heap.c"
     walk "region_walk.c"

@@ -102,6 +102,13 @@ impl Method for Profile {
             return Err(Misuse::NoRoom);
         }
         let new = Self::alloc(call, size).ok_or(Misuse::NoRoom)?;
+        // The discipline may have freed or resized the block when there was no memory, and the new
+        // one may have taken its place.
+        let found = if new == at { Err(Misuse::FreedBefore) } else { size_of_block(call, at) };
+        if found.is_err() {
+            Self::free(call, new)?;
+        }
+        let old = found?;
         carry_over(at, old, new, size, how);
         Self::free(call, at)?;
         Ok(new)

@@ -116,13 +116,15 @@ impl Method for Best {
             return Err(Misuse::NoRoom);
         }
         let new = Self::alloc(call, size).ok_or(Misuse::NoRoom)?;
-        // The discipline may have freed the block when there was no memory.
-        if let Err(misuse) = busy_block(call, at) {
+        // The discipline may have freed or resized the block when there was no memory, and the new
+        // one may have taken its place.
+        let found = if new == at { Err(Misuse::FreedBefore) } else { busy_block(call, at) };
+        if found.is_err() {
             Self::free(call, new)?;
-            return Err(misuse);
         }
+        let block = found?;
         // What the program did not ask for may be in use too, unless it wants zeros there.
-        let kept = if how.zero { requested } else { old - HEADER };
+        let kept = if how.zero { block.requested() } else { block.size() - HEADER };
         carry_over(at, kept, new, size, how);
         Self::free(call, at)?;
         Ok(new)

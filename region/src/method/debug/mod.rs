@@ -3,6 +3,7 @@
 
 mod block;
 mod quarantine;
+mod checks;
 
 use super::best::{self, Best, align_behind, busy_blocks};
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
@@ -10,11 +11,11 @@ use crate::call::{Call, Nothing};
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
-use crate::position::Position;
 use crate::segments::Segment;
 use crate::warning::{Action, Moment, Trouble};
 use crate::watch::is_watched;
 use block::{FRONT, Front, GUARD};
+use checks::{check, check_if_wanted, examine, warn_if_written};
 use quarantine::Quarantine;
 
 /// Best fit with guards and checks. What it finds goes to [`Discipline::warn`]. Source: vmalloc(3),
@@ -114,6 +115,11 @@ impl Method for Debug {
             return Err(Misuse::NoRoom);
         }
         let new = allocate(call, size, |best, size| Best::alloc(best, size));
+        // The discipline may have freed or resized the block when there was no memory.
+        let old = match new {
+            Some(new) => size_after(call, at, new)?,
+            None => old,
+        };
         let new = finish(call, new, size, Action::Resize).ok_or(Misuse::NoRoom)?;
         carry_over(at, old, new, size, how);
         retire(call, at, old);
@@ -279,36 +285,31 @@ fn find<D: Discipline>(
     found
 }
 
+/// Returns the size of the block at `at`, after the block of `Best` around `new` was allocated for
+/// it. If the block at `at` was freed meanwhile, warns, and frees the new one.
+fn size_after<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    at: usize,
+    new: usize,
+) -> Result<usize, Misuse> {
+    let found = if new == at {
+        // The new block has taken its place.
+        call.warn(Trouble::FreedBefore(Action::Resize, at));
+        Err(Misuse::FreedBefore)
+    } else {
+        find(call, at, Action::Resize)
+    };
+    if found.is_err() {
+        with_best(call, |best| Best::free(best, new - FRONT))?;
+    }
+    found.map(|found| found.size(at))
+}
+
 /// Warns if a block is watched.
 fn alert<D: Discipline>(call: &mut Call<'_, Debug, D>, block: usize, size: usize, moment: Moment) {
     if is_watched(block) {
         call.warn(Trouble::Watched { block, size, moment });
     }
-}
-
-/// Returns where the first overwritten byte around a block in use lies, counted from the block.
-fn damage(at: usize, found: &Found) -> Option<isize> {
-    match found.front {
-        Some(front) => block::overwritten(at, front.size, found.end),
-        None => Some(-FRONT.cast_signed()),
-    }
-}
-
-/// Checks a block in use, and warns the first time that it is found to be overwritten. Returns its
-/// size.
-fn examine<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, found: &Found) -> usize {
-    let size = found.size(at);
-    if let Some(place) = damage(at, found)
-        && !found.front.is_some_and(|front| front.reported)
-    {
-        let allocated = match found.front {
-            Some(_) => block::position(call.words(), at, false),
-            None => Position::UNKNOWN,
-        };
-        call.warn(Trouble::Overwritten { block: at, at: place, allocated });
-        Front { size, freed: false, reported: true }.write(call.words(), at);
-    }
-    size
 }
 
 /// Resizes a block where it lies, if it can be. Returns its address.
@@ -349,39 +350,4 @@ fn release_freed<D: Discipline>(
         any = true;
     }
     any
-}
-
-/// Warns the first time that a freed block is found to be written. Returns whether it is.
-fn warn_if_written<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, front: Front) -> bool {
-    let Some(place) = block::written(at, front.size) else { return false };
-    if !front.reported {
-        let allocated = block::position(call.words(), at, true);
-        call.warn(Trouble::WrittenAfterFree { block: at, at: place, allocated });
-        Front { reported: true, ..front }.write(call.words(), at);
-    }
-    true
-}
-
-/// Checks all blocks before a call, if the region wants so.
-fn check_if_wanted<D: Discipline>(call: &mut Call<'_, Debug, D>) {
-    if call.head().mode() & mode::DBCHECK != 0 {
-        check(call);
-    }
-}
-
-/// Checks all blocks. Returns how many are corrupt.
-fn check<D: Discipline>(call: &mut Call<'_, Debug, D>) -> usize {
-    let mut corrupt = with_best(call, |best| Best::check(best)).unwrap_or(0);
-    for (at, found) in each_block(call) {
-        let is_corrupt = match found.front {
-            Some(front) if front.freed => warn_if_written(call, at, front),
-            _ => {
-                let is_damaged = damage(at, &found).is_some();
-                examine(call, at, &found);
-                is_damaged
-            }
-        };
-        corrupt += usize::from(is_corrupt);
-    }
-    corrupt
 }
