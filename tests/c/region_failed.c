@@ -1,6 +1,54 @@
 /* What a region keeps when a request fails. */
 #include "region_check.h"
 
+static const int no_more = -1;
+
+/* A request that fails leaves the size that was asked for the latest block of Vmlast as it is. */
+static void a_failed_request_leaves_the_latest_block(void)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm;
+  unsigned char *block, *next;
+  it->returns[VM_NOMEM] = no_more;
+  vm = vmopen(&it->disc, Vmlast, 0);
+  block = (unsigned char *)vmalloc(vm, 100);
+  memset(block, 7, 100);
+  FAILS_WITH(ENOMEM, vmalign(vm, 1, opaque(SIZE_MAX / 4)));
+  FAILS_WITH(ENOMEM, vmalloc(vm, opaque(SIZE_MAX / 4)));
+  FAILS_WITH(ENOMEM, vmalloc(vm, 2 << 20));
+  FAILS_WITH(ENOMEM, vmalign(vm, 1, 4 << 20));
+  CHECK(vmresize(vm, block, 2 << 20, VM_RSCOPY) == NULL);
+  block = (unsigned char *)vmresize(vm, block, 200, VM_RSCOPY | VM_RSZERO);
+  CHECK(block != NULL && block[0] == 7 && block[99] == 7 && is_zero((char *)block + 100, 100));
+  /* No bytes were skipped for the alignment, so the next block lies where the latest one did. */
+  CHECK(vmfree(vm, block) == 0);
+  next = (unsigned char *)vmalloc(vm, 200);
+  CHECK(next == block && vmclose(vm) == 0);
+  free(it);
+}
+
+/* A request that is too large for the empty segments of a cleared region leaves them for others. */
+static void a_failed_request_leaves_empty_segments(void)
+{
+  Vmethod_t *methods[2];
+  int m, at;
+  methods[0] = Vmlast, methods[1] = Vmpool;
+  for (m = 0; m < 2; m++) {
+    struct recorder *it = recorder(64, REFUSES);
+    Vmalloc_t *vm = vmopen(&it->disc, methods[m], 0);
+    for (at = 0; at < 10; at++) CHECK(vmalloc(vm, 6000) != NULL);
+    CHECK(vmclear(vm) == 0);
+    it->left = 0;
+    it->returns[VM_NOMEM] = no_more;
+    FAILS_WITH(ENOMEM, vmalloc(vm, 7000));
+    if (m == 1) CHECK(vmclear(vm) == 0);
+    for (at = 0; at < 10; at++) CHECK(vmalloc(vm, 6000) != NULL);
+    FAILS_WITH(ENOMEM, vmalloc(vm, 6000));
+    CHECK(vmclose(vm) == 0);
+    free(it);
+  }
+}
+
 /* Blocks that VM_NOMEM frees, or makes shorter, the first time. */
 static void *resized, *behind;
 static size_t shortened;
@@ -71,6 +119,8 @@ int main(void)
     vm_nomem_may_free_the_resized_block(methods[m], 0, 6000);
     vm_nomem_may_shorten_the_resized_block(methods[m]);
   }
+  a_failed_request_leaves_the_latest_block();
+  a_failed_request_leaves_empty_segments();
   puts("ok");
   return 0;
 }

@@ -73,21 +73,24 @@ impl Carving {
         Some(next)
     }
 
-    /// Skips bytes so that the next block begins at a multiple of `align`.
-    pub(super) fn skip_to(&self, words: Words, align: usize) -> bool {
-        let next = words.address(self.next.get());
-        let aligned = next.checked_next_multiple_of(align);
-        aligned.is_some_and(|aligned| self.carve(aligned - next).is_some())
+    /// As [`Carving::carve`], at a multiple of `align`. Nothing changes if there is no room.
+    pub(super) fn carve_aligned(&self, words: Words, size: usize, align: usize) -> Option<usize> {
+        let (next, end) = (words.address(self.next.get()), words.address(self.end.get()));
+        let distance = words.distance(place(next, end, size, align)?);
+        self.next.set(distance.wrapping_add(size));
+        Some(distance)
     }
 
-    /// Goes on with the next segment that is not carved. Returns false if there is none.
-    pub(super) fn next_reserve(&self, words: Words) -> bool {
+    /// Goes on with the newest segment that is not carved and has room for a block of `size` bytes
+    /// at a multiple of `align`. Returns false, and changes nothing, if there is none.
+    pub(super) fn next_reserve(&self, words: Words, size: usize, align: usize) -> bool {
         let distance = self.reserve.get();
-        if distance == 0 {
-            return false;
-        }
         // SAFETY: the state names only segments of the region.
-        let segment = unsafe { Segment::at(words.address(distance)) };
+        let newest = (distance != 0).then(|| unsafe { Segment::at(words.address(distance)) });
+        let mut reserves = core::iter::successors(newest, |segment| segment.older(words));
+        let has_room =
+            |segment: &&Segment| place(segment.first(), segment.end(), size, align).is_some();
+        let Some(segment) = reserves.find(has_room) else { return false };
         self.carve_from(words, segment);
         self.reserve_older(words, segment);
         true
@@ -134,6 +137,12 @@ impl Carving {
             self.carve_from(words, segment);
         }
     }
+}
+
+/// Returns the first multiple of `align` where a block of `size` bytes fits between two addresses.
+fn place(start: usize, end: usize, size: usize, align: usize) -> Option<usize> {
+    let at = start.checked_next_multiple_of(align)?;
+    (at.checked_add(size)? <= end).then_some(at)
 }
 
 /// Returns the size of a block for a request, or `None` if no block can be so large.

@@ -26,9 +26,10 @@ pub struct State {
 }
 
 impl State {
-    fn note_last(&self, distance: usize, size: usize) {
+    fn note_last(&self, distance: usize, size: usize, requested: usize) {
         self.last.set(distance);
         self.last_size.set(size);
+        self.requested.set(requested);
     }
 
     /// Returns whether nothing was carved behind the last block, and no other segment is carved.
@@ -67,13 +68,12 @@ impl Method for Last {
     fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, request: usize) -> Option<usize> {
         let size = rounded(request)?;
         let state = call.state();
-        state.requested.set(request);
         if let Some(distance) = state.carving.carve(size) {
-            state.note_last(distance, size);
+            state.note_last(distance, size, request);
             call.head().count_new(size);
             return Some(call.words().address(distance));
         }
-        carve_elsewhere(call, size, GRANULE)
+        carve_elsewhere(call, request, GRANULE)
     }
 
     fn align<D: Discipline>(
@@ -81,8 +81,7 @@ impl Method for Last {
         size: usize,
         align: usize,
     ) -> Option<usize> {
-        call.state().requested.set(size);
-        carve_elsewhere(call, rounded(size)?, common_multiple(align)?)
+        carve_elsewhere(call, size, common_multiple(align)?)
     }
 
     fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
@@ -123,7 +122,13 @@ impl Method for Last {
             return Err(Misuse::NoRoom);
         }
         let new = Self::alloc(call, size).ok_or(Misuse::NoRoom)?;
-        carry_over(at, old, new, size, how);
+        // The discipline may have freed the block when there was no memory, and its segment may be
+        // gone. A new block in its place has what it held.
+        let Some(left) = carved_behind(call, at) else {
+            Self::free(call, new)?;
+            return Err(Misuse::NotABlock);
+        };
+        carry_over(at, old.min(left), new, size, how);
         Ok(new)
     }
 
@@ -165,19 +170,18 @@ impl Method for Last {
 #[inline(never)]
 fn carve_elsewhere<D: Discipline>(
     call: &mut Call<'_, Last, D>,
-    size: usize,
+    request: usize,
     align: usize,
 ) -> Option<usize> {
+    let size = rounded(request)?;
     let at = call.with_memory(size.checked_add(align)?, |call| {
         let (words, carving) = (call.words(), &call.state().carving);
         loop {
-            if carving.skip_to(words, align)
-                && let Some(distance) = carving.carve(size)
-            {
-                call.state().note_last(distance, size);
+            if let Some(distance) = carving.carve_aligned(words, size, align) {
+                call.state().note_last(distance, size, request);
                 return Some(words.address(distance));
             }
-            if !carving.next_reserve(words) {
+            if !carving.next_reserve(words, size, align) {
                 return None;
             }
         }

@@ -231,7 +231,7 @@ fn alloc_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>) -> Option<usize>
             if let Some(distance) = carving.carve(slot) {
                 return Some(words.address(distance));
             }
-            if !carving.next_reserve(words) {
+            if !carving.next_reserve(words, slot, GRANULE) {
                 return None;
             }
         }
