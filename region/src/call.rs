@@ -356,15 +356,14 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
             return false;
         }
         let Some(memory) = pointer(segment.memory()) else { return false };
-        let (header, extent) = (segment.address(), segment.extent());
-        let (start, first) = (segment.memory(), segment.first());
-        head.segments.remove(self.words, segment);
+        let extent = segment.extent();
+        let link = head.segments.remove(self.words, segment);
         // SAFETY: the segment is the discipline's, with this size, and out of the table.
         if unsafe { self.discipline.release(memory, extent) } {
             return true;
         }
-        // SAFETY: the discipline did not take the segment, which has its header.
-        unsafe { head.segments.add(self.words, start, extent, header, first) };
+        // The discipline did not take the segment, which has its header.
+        head.segments.restore(self.words, segment, link);
         false
     }
 

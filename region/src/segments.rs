@@ -222,8 +222,9 @@ impl Segments {
         unsafe { self.add(words, memory, extent, header, first) };
     }
 
-    /// Takes a segment out of the table. It is not the first one.
-    pub(crate) fn remove(&self, words: Words, segment: &Segment) {
+    /// Takes a segment out of the table. It is not the first one. Returns the place of the link
+    /// that led to it.
+    pub(crate) fn remove(&self, words: Words, segment: &Segment) -> usize {
         let header = segment.address();
         self.forget_found();
         self.tree(words).remove(header);
@@ -237,6 +238,18 @@ impl Segments {
         }
         self.extent.subtract(segment.extent());
         self.count.subtract(1);
+        link
+    }
+
+    /// Puts a segment that was just taken out of the table to where it was: `link` is what
+    /// [`Segments::remove`] returned.
+    pub(crate) fn restore(&self, words: Words, segment: &Segment, link: usize) {
+        let header = segment.address();
+        words.set_link(segment.older.place(), words.link(link));
+        words.set_link(link, header);
+        self.tree(words).insert(header);
+        self.extent.add(segment.extent());
+        self.count.add(1);
     }
 
     /// Returns the segment that was obtained last.

@@ -20,7 +20,7 @@ struct recorder {
   size_t left, more;
   /* How many bytes behind a multiple of 16 segments begin. */
   size_t skew;
-  int refuses_release;
+  int refuses_release, refuses_shorter;
   /* Called in each event, if any. */
   void (*on_event)(Vmalloc_t *vm, int type, void *obj);
   /* Called by memoryf, if any. */
@@ -54,8 +54,8 @@ static inline void *recorder_memory(Vmalloc_t *vm, void *addr, size_t csz, size_
     record(it, (char)(what - 'a' + 'A'));
     return NULL;
   }
-  if (nsz == 0 && it->refuses_release) {
-    record(it, 'R');
+  if (nsz == 0 ? it->refuses_release : nsz < csz && it->refuses_shorter) {
+    record(it, (char)(what - 'a' + 'A'));
     return NULL;
   }
   if (is_new) {

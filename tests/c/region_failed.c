@@ -1,4 +1,4 @@
-/* What a region keeps when a request fails. */
+/* What a region keeps when a request fails, or when its discipline takes no memory back. */
 #include "region_check.h"
 
 static const int no_more = -1;
@@ -47,6 +47,39 @@ static void a_failed_request_leaves_empty_segments(void)
     CHECK(vmclose(vm) == 0);
     free(it);
   }
+}
+
+/* A vmcompact whose memory the discipline does not take loses none: the same blocks fit again. */
+static void memory_that_is_not_taken_back_is_used(Vmethod_t *method, int is_cleared)
+{
+  enum { SIZE = 600, COUNT = 40 };
+  struct recorder *it = recorder(6000, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, method, 0);
+  void *blocks[COUNT];
+  Vmstat_t before, after;
+  int at, fit = 0;
+  for (at = 0; at < COUNT; at++) CHECK((blocks[at] = vmalloc(vm, SIZE)) != NULL);
+  it->left = 0;
+  it->returns[VM_NOMEM] = -1;
+  while (vmalloc(vm, SIZE) != NULL) fit++;
+  if (is_cleared) {
+    /* One block sets the size of a pool's blocks, for vmstat. */
+    CHECK(vmclear(vm) == 0 && vmalloc(vm, SIZE) != NULL);
+    fit += COUNT - 1;
+  } else {
+    for (at = 0; at < COUNT; at++) CHECK(vmfree(vm, blocks[at]) == 0);
+    fit = COUNT;
+  }
+  CHECK(vmstat(vm, &before) == 0);
+  it->refuses_release = it->refuses_shorter = 1;
+  for (at = 0; at < 3; at++) CHECK(vmcompact(vm) == 0);
+  CHECK(vmstat(vm, &after) == 0 && after.n_busy == before.n_busy && after.s_busy == before.s_busy);
+  CHECK(after.n_free == before.n_free && after.s_free == before.s_free && after.extent == before.extent);
+  while (fit-- > 0) CHECK(vmalloc(vm, SIZE) != NULL);
+  CHECK(vmalloc(vm, SIZE) == NULL);
+  it->refuses_release = it->refuses_shorter = 0;
+  CHECK(vmclose(vm) == 0);
+  free(it);
 }
 
 /* Blocks that VM_NOMEM frees, or makes shorter, the first time. */
@@ -121,6 +154,10 @@ int main(void)
   }
   a_failed_request_leaves_the_latest_block();
   a_failed_request_leaves_empty_segments();
+  memory_that_is_not_taken_back_is_used(Vmpool, 0);
+  memory_that_is_not_taken_back_is_used(Vmpool, 1);
+  memory_that_is_not_taken_back_is_used(Vmlast, 1);
+  memory_that_is_not_taken_back_is_used(Vmbest, 0);
   puts("ok");
   return 0;
 }

@@ -127,22 +127,33 @@ impl Carving {
         if self.is_from(words, segment) { words.address(self.next.get()) } else { segment.carved() }
     }
 
-    /// Goes on after segments were made shorter or were given back.
-    pub(super) fn after_compaction(&self, words: Words, segments: &Segments) {
+    /// Returns whether a segment is the one that is carved next.
+    pub(super) fn is_reserve(&self, words: Words, segment: &Segment) -> bool {
+        self.reserve.get() == words.distance(segment.address())
+    }
+
+    /// Goes on after segments were made shorter or were given back. `reserve` is the newest of
+    /// those that are left and were not carved, if any.
+    pub(super) fn after_compaction(
+        &self,
+        words: Words,
+        segments: &Segments,
+        reserve: Option<&Segment>,
+    ) {
         let distance = self.segment.get();
         let same = |segment: &&Segment| words.distance(segment.address()) == distance;
         let segment = segments.each(words).find(same).or_else(|| segments.newest(words));
         self.begin();
-        if let Some(segment) = segment {
-            self.carve_from(words, segment);
+        let Some(segment) = segment else { return };
+        self.carve_from(words, segment);
+        match reserve {
+            Some(reserve) if reserve.address() == segment.address() => {
+                self.reserve_older(words, segment);
+            }
+            Some(reserve) => self.reserve.set(words.distance(reserve.address())),
+            None => {}
         }
     }
-}
-
-/// Returns the first multiple of `align` where a block of `size` bytes fits between two addresses.
-fn place(start: usize, end: usize, size: usize, align: usize) -> Option<usize> {
-    let at = start.checked_next_multiple_of(align)?;
-    (at.checked_add(size)? <= end).then_some(at)
 }
 
 /// Returns the size of a block for a request, or `None` if no block can be so large.
@@ -152,4 +163,9 @@ pub(super) fn rounded(request: usize) -> Option<usize> {
         return None;
     }
     Some(request.max(1).next_multiple_of(GRANULE))
+}
+/// Returns the first multiple of `align` where a block of `size` bytes fits between two addresses.
+fn place(start: usize, end: usize, size: usize, align: usize) -> Option<usize> {
+    let at = start.checked_next_multiple_of(align)?;
+    (at.checked_add(size)? <= end).then_some(at)
 }

@@ -144,14 +144,20 @@ impl Method for Last {
     }
 
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>) {
-        let words = call.words();
-        call.state().carving.note(words);
+        let (words, carving) = (call.words(), &call.state().carving);
+        carving.note(words);
+        let (mut is_reserve, mut reserve) = (false, None);
         for segment in call.segments() {
-            if segment.carved() != segment.first() || !call.give_back(segment) {
-                call.shorten(segment, segment.carved());
+            is_reserve |= carving.is_reserve(words, segment);
+            if segment.carved() == segment.first() && call.give_back(segment) {
+                continue;
+            }
+            call.shorten(segment, segment.carved());
+            if is_reserve {
+                reserve = reserve.or(Some(segment));
             }
         }
-        call.state().carving.after_compaction(words, &call.head().segments);
+        carving.after_compaction(words, &call.head().segments, reserve);
     }
 
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {

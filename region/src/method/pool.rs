@@ -170,11 +170,16 @@ impl Method for Pool {
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>) {
         let (words, state) = (call.words(), call.state());
         state.carving.note(words);
-        uncarve_free(call);
+        let reserve = uncarve_free(call);
         for segment in call.segments() {
             call.shorten(segment, segment.carved());
         }
-        state.carving.after_compaction(words, &call.head().segments);
+        state.carving.after_compaction(words, &call.head().segments, reserve);
+        for segment in call.segments() {
+            if !state.carving.is_from(words, segment) {
+                carve_again(call, segment);
+            }
+        }
     }
 
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
@@ -317,8 +322,9 @@ impl Tail {
 }
 
 /// Takes back what was carved behind the last busy block of each segment, and gives back segments
-/// without busy blocks. A block that only looks free stops that.
-fn uncarve_free<D: Discipline>(call: &mut Call<'_, Pool, D>) {
+/// without busy blocks. A block that only looks free stops that. The tally of a segment notes what
+/// was taken back. Returns the newest segment that was not carved before, if any is left.
+fn uncarve_free<'a, D: Discipline>(call: &mut Call<'a, Pool, D>) -> Option<&'a Segment> {
     let (words, slot) = (call.words(), call.state().slot.get());
     for segment in call.segments() {
         Tail::seen(words, segment, slot).note(segment);
@@ -337,11 +343,32 @@ fn uncarve_free<D: Discipline>(call: &mut Call<'_, Pool, D>) {
         }
     }
     forget_free(call, |segment, free| free >= Tail::of(segment).start(segment, slot));
+    let (mut is_reserve, mut reserve) = (false, None);
     for segment in call.segments() {
+        is_reserve |= call.state().carving.is_reserve(words, segment);
         segment.set_carved(Tail::of(segment).start(segment, slot));
-        if segment.carved() == segment.first() {
-            call.give_back(segment);
+        if segment.carved() == segment.first() && call.give_back(segment) {
+            continue;
         }
+        if is_reserve {
+            reserve = reserve.or(Some(segment));
+        }
+    }
+    reserve
+}
+
+/// Puts the blocks that were taken back from a segment on the list again, as far as the discipline
+/// left their memory to the region.
+fn carve_again<D: Discipline>(call: &Call<'_, Pool, D>, segment: &Segment) {
+    let (words, state) = (call.words(), call.state());
+    let slot = state.slot.get();
+    for _ in 0..Tail::of(segment).blocks {
+        let at = segment.carved();
+        if segment.end() - at < slot {
+            return;
+        }
+        segment.set_carved(at + slot);
+        state.put(words, at);
     }
 }
 
