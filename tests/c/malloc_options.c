@@ -3,6 +3,7 @@
  * the library.
  */
 #ifndef ALONE
+#include "lumalloc.h"
 #include "vmalloc.h"
 #endif
 #include <stdio.h>
@@ -73,6 +74,27 @@ static void keeps(void)
   if (block == other || block[0] != 7) _exit(3);
 }
 
+#ifndef ALONE
+/* A block that is not the last one keeps its contents, however it is moved. */
+static void contents(void)
+{
+  static const int flags[] = {0, MALLOCX_ZERO, MALLOCX_TCACHE_NONE, MALLOCX_ARENA(0), MALLOCX_ALIGN(256)};
+  size_t at;
+  for (at = 0; at < sizeof flags / sizeof *flags; at++) {
+    char *block = allocate(300), *behind = allocate(300), *moved;
+    memset(block, 7, 300);
+    memset(behind, 8, 300);
+    moved = rallocx(block, 5000, flags[at]);
+    if (moved == NULL || moved[0] != 7 || moved[299] != 7 || behind[0] != 8) _exit(10 + (int)at);
+    if (flags[at] == MALLOCX_ALIGN(256) && (size_t)moved % 256 != 0) _exit(5);
+    memset(moved, 9, 5000);
+    moved = rallocx(moved, 100, flags[at]);
+    if (moved == NULL || moved[0] != 9 || moved[99] != 9) _exit(20 + (int)at);
+    dallocx(moved, 0);
+  }
+}
+#endif
+
 static void tell_address(void)
 {
   void *block = allocate(3000);
@@ -99,6 +121,9 @@ int main(int argc, char **argv)
   if (strcmp(what, "overrun") == 0) overrun_then_calls();
   if (strcmp(what, "twice") == 0) free_twice();
   if (strcmp(what, "keeps") == 0) keeps();
+#ifndef ALONE
+  if (strcmp(what, "contents") == 0) contents();
+#endif
   if (strcmp(what, "address") == 0) tell_address();
   if (strcmp(what, "which") == 0) which();
   return 0;

@@ -214,6 +214,10 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     {
         return new;
     }
+    let ptr = diverted::sized(ptr, size);
+    if ptr.is_null() {
+        return ptr;
+    }
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };
     let stays = !diverted::holds(ptr)

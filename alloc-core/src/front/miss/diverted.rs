@@ -124,6 +124,17 @@ fn change_size(block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
     Some(if new.is_null() { no_memory(size) } else { new })
 }
 
+/// Returns a block with the contents of a block, and of a known size. It is another one, of `size`
+/// bytes, if the heap that has the block does not know its size, and tells 0. The block is not used
+/// after then. Returns null if there is no memory.
+#[inline]
+pub(crate) fn sized(block: *mut u8, size: usize) -> *mut u8 {
+    if !holds(block) || self::size(block) != Some(0) {
+        return block;
+    }
+    change_size(block, size, 1).unwrap_or(block)
+}
+
 /// Returns whether a block is not the allocator's own.
 pub(crate) fn holds(block: *mut u8) -> bool {
     diversion::is_on() && block_size::of_block(block).is_none()

@@ -98,41 +98,63 @@ fn resize(block: *mut u8, is_own: bool, size: usize, align: usize) -> Option<*mu
     let owner = if is_own { traced_heap() } else { owner(block).or_else(judge) };
     let vm = owner?;
     count_call(vm);
+    if vm.meth.bit() == mode::LAST && !is_block(vm, block) {
+        return last(vm, block, size, align);
+    }
     if align > ALIGN || vm.meth.bit() == mode::POOL {
         return elsewhere(vm, block, size, align);
     }
-    let how = resize::COPY | resize::MOVE;
+    let new = in_region(vm, block, size, resize::COPY | resize::MOVE);
+    Some(new).filter(|_| !new.is_null() || is_told(vm) || is_block(vm, block))
+}
+
+fn in_region(vm: &Vmalloc, block: *mut u8, size: usize, how: c_int) -> *mut u8 {
     // SAFETY: the handle is open; the program does not use a block any more that moved.
-    let new = unsafe { (vm.meth.resizef)(vm.address(), block.cast(), size.max(1), how, 0) };
-    Some(new.cast()).filter(|_| !new.is_null() || is_told(vm) || is_block(vm, block))
+    unsafe { (vm.meth.resizef)(vm.address(), block.cast(), size.max(1), how, 0) }.cast()
+}
+
+/// Moves a block of the method that knows the size of its last block alone: the copy is the last
+/// one. What lies behind the block counts as its own, and what is new is zero.
+fn last(vm: &Vmalloc, block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
+    let copy = in_region(vm, block, size, resize::COPY | resize::MOVE | resize::ZERO);
+    if copy.is_null() || align <= ALIGN { Some(copy) } else { elsewhere(vm, copy, size, align) }
 }
 
 /// Moves a block of a region to a new block, of the region if it can be.
 fn elsewhere(vm: &Vmalloc, block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
-    // SAFETY: the handle is open.
-    let old = unsafe { (vm.meth.sizef)(vm.address(), block.cast(), 0) };
-    let old = usize::try_from(old).ok()?;
-    let new = allocate(size, align).unwrap_or_else(|| raw::malloc_aligned(size, align));
+    let new = copy(size_in(vm, block)?, block, size, align);
     if !new.is_null() {
-        // SAFETY: two different blocks, at least this long.
-        unsafe { new.copy_from_nonoverlapping(block, old.min(size)) };
         // SAFETY: the handle is open, and the program does not use the block any more.
         unsafe { (vm.meth.freef)(vm.address(), block.cast(), 0) };
     }
     Some(new)
 }
 
-fn is_block(vm: &Vmalloc, block: *mut u8) -> bool {
+/// Copies a block of `old` bytes to a new one, of the region of malloc if it can be. Returns NULL
+/// if there is no memory.
+fn copy(old: usize, block: *mut u8, size: usize, align: usize) -> *mut u8 {
+    let new = allocate(size, align).unwrap_or_else(|| raw::malloc_aligned(size, align));
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(block, old.min(size)) };
+    }
+    new
+}
+
+/// Returns the size of a block, if the region knows it.
+fn size_in(vm: &Vmalloc, block: *mut u8) -> Option<usize> {
     // SAFETY: the handle is open.
-    unsafe { (vm.meth.sizef)(vm.address(), block.cast(), 0) >= 0 }
+    usize::try_from(unsafe { (vm.meth.sizef)(vm.address(), block.cast(), 0) }).ok()
+}
+
+fn is_block(vm: &Vmalloc, block: *mut u8) -> bool {
+    size_in(vm, block).is_some()
 }
 
 fn size(block: *mut u8) -> Option<usize> {
     let vm = owner(block)?;
-    // SAFETY: the handle is open.
-    let size = unsafe { (vm.meth.sizef)(vm.address(), block.cast(), 0) };
     // The method that frees the last block alone does not know the sizes of others.
-    usize::try_from(size).ok().or((vm.meth.bit() == mode::LAST).then_some(0))
+    size_in(vm, block).or((vm.meth.bit() == mode::LAST).then_some(0))
 }
 
 fn count_call(vm: &Vmalloc) {
