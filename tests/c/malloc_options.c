@@ -74,6 +74,22 @@ static void keeps(void)
   if (block == other || block[0] != 7) _exit(3);
 }
 
+/* Of a block that realloc moves, the old place is kept too. */
+static void keeps_moved(void)
+{
+  char *block = allocate(3000), *behind = allocate(3000), *moved;
+  int round;
+  memset(block, 7, 3000);
+  moved = resize(block, 200000);
+  if (moved == block || moved[2999] != 7 || behind == NULL) _exit(3);
+  memset(moved, 1, 200000);
+  for (round = 0; round < 1000; round++) {
+    char *other = allocate(3000);
+    if (other == block || block[0] != 7 || block[2999] != 7) _exit(4);
+    memset(other, 2, 3000);
+  }
+}
+
 #ifndef ALONE
 /* A block that is not the last one keeps its contents, however it is moved. */
 static void contents(void)
@@ -121,6 +137,7 @@ int main(int argc, char **argv)
   if (strcmp(what, "overrun") == 0) overrun_then_calls();
   if (strcmp(what, "twice") == 0) free_twice();
   if (strcmp(what, "keeps") == 0) keeps();
+  if (strcmp(what, "moved") == 0) keeps_moved();
 #ifndef ALONE
   if (strcmp(what, "contents") == 0) contents();
 #endif

@@ -17,3 +17,12 @@ fn a_block_that_is_not_the_last_keeps_its_contents() {
         run("contents", options);
     }
 }
+
+#[test]
+fn the_option_keep_leaves_the_block_that_moves() {
+    for options in
+        ["keep", "keep,trace=/dev/null", "keep,method=debug,period=0", "keep,method=last"]
+    {
+        run("moved", options);
+    }
+}

@@ -11,7 +11,7 @@ use super::super::vmregion;
 use super::{checks, start};
 use crate::errno;
 use alloc_core::control::diversion::Diversion;
-use alloc_core::raw;
+use alloc_core::raw::{self, Flags};
 use core::arch::global_asm;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
@@ -96,6 +96,9 @@ fn is_told(vm: &Vmalloc) -> bool {
 fn resize(block: *mut u8, is_own: bool, size: usize, align: usize) -> Option<*mut u8> {
     start::begin();
     let owner = if is_own { traced_heap() } else { owner(block).or_else(judge) };
+    if start::keeps_all() && (is_own || owner.is_some()) {
+        return copied(owner, block, size, align);
+    }
     let vm = owner?;
     count_call(vm);
     if vm.meth.bit() == mode::LAST && !is_block(vm, block) {
@@ -128,6 +131,31 @@ fn elsewhere(vm: &Vmalloc, block: *mut u8, size: usize, align: usize) -> Option<
         unsafe { (vm.meth.freef)(vm.address(), block.cast(), 0) };
     }
     Some(new)
+}
+
+/// Resizes a block where it lies, or copies it to a new one and leaves it as it is. It is a block
+/// of the region, or of the heap for `None`.
+fn copied(vm: Option<&Vmalloc>, block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
+    let is_aligned = block.addr().is_multiple_of(align.max(1));
+    let Some(vm) = vm else {
+        // SAFETY: a block of the heap, which the program has.
+        let old = unsafe { raw::usable_size(block) };
+        // SAFETY: as above.
+        let longer = || unsafe { raw::resize_in_place(block, size, 0, Flags::NONE) };
+        let stays = is_aligned && (size <= old || longer() >= size);
+        return Some(if stays { block } else { copy(old, block, size, align) });
+    };
+    count_call(vm);
+    if vm.meth.bit() == mode::LAST && !is_block(vm, block) {
+        return last(vm, block, size, align);
+    }
+    if is_aligned && !in_region(vm, block, size, 0).is_null() {
+        return Some(block);
+    }
+    match size_in(vm, block) {
+        Some(old) => Some(copy(old, block, size, align)),
+        None => is_told(vm).then_some(ptr::null_mut()),
+    }
 }
 
 /// Copies a block of `old` bytes to a new one, of the region of malloc if it can be. Returns NULL
