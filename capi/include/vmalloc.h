@@ -189,7 +189,8 @@ struct _vmstat_s {
  * A region is being opened. obj: a void ** that points to NULL.
  *   r < 0    vmopen fails
  *   r = 0    go on; if *obj is not NULL any more, the handle is put in memory of the discipline
- *   r > 0    open an earlier region again: *obj is what vmdata returned for it
+ *   r > 0    open an earlier region again: *obj is what vmdata returned for it. If it is still open, and
+ *            its handle lies in its memory, vmopen fails with EBUSY
  */
 #define VM_OPEN 1
 /* The region is open. r is ignored. (2011) */

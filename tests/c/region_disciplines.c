@@ -56,6 +56,12 @@ static void the_handle_can_lie_in_the_region(void)
   }
 }
 
+static int see_none(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle)
+{
+  (void)vm, (void)segment, (void)size, (void)disc, (void)handle;
+  return 0;
+}
+
 /* "On a positive return value, vmclose will only free the region without deallocating the associated
  * memory segments." "On a positive return value, the new region is being reconstructed based on existing
  * states of some previous region." */
@@ -73,6 +79,13 @@ static void a_region_can_be_opened_again(int handle_inside)
     block = (char *)vmalloc(vm, 100);
     strcpy(block, "still here");
     data = vmdata(vm);
+    if (handle_inside) {
+      /* The place of its handle is taken as long as the region is open. */
+      it->returns[VM_OPEN] = 1;
+      it->stored = data;
+      FAILS_WITH(EBUSY, vmopen(&it->disc, methods[m], VM_TRACE));
+      CHECK((vmset(vm, 0, 0) & VM_TRACE) == 0 && vmwalk(NULL, see_none, NULL) == 0);
+    }
     it->returns[VM_CLOSE] = 1;
     it->log[0] = 0;
     CHECK(vmclose(vm) == 0);

@@ -21,7 +21,8 @@ const OPEN_FLAGS: u32 = mode::FLAGS | mode::ANNOUNCE;
 /// `vmopen`: opens a region. Source: vmalloc(3).
 ///
 /// Errors: NULL with `EINVAL` when an argument or `memoryf` is NULL, the method is unknown, the
-/// earlier region is none, or `exceptf` refuses; with `ENOMEM` when there is no memory.
+/// earlier region is none, or `exceptf` refuses; with `ENOMEM` when there is no memory; with
+/// `EBUSY` when the earlier region is open and its handle lies in its memory.
 ///
 /// # Safety
 /// Pointers other than NULL must be those of a discipline and of a method. The discipline must
@@ -80,7 +81,7 @@ unsafe fn open(disc: *mut Vmdisc, kind: &Kind, flags: u32) -> Result<*mut Vmallo
             (kind.open)(&temporary, form).ok_or(libc::ENOMEM)?.as_ptr()
         }
         // SAFETY: the program promises that this is the core data of a region, or NULL.
-        _ => unsafe { reopened(earlier, kind, flags) }.ok_or(libc::EINVAL)?,
+        _ => unsafe { reopened(earlier, kind, flags) }?,
     };
     // SAFETY: the core data is that of the region, and its discipline exists.
     let opened = unsafe { with_data(disc, kind, head) };
@@ -116,26 +117,31 @@ pub(super) unsafe fn with_data(
     Ok(place)
 }
 
-/// Returns the core data of an earlier region, if it is that of a region with this method.
+/// Returns the core data of an earlier region, if it is that of a region with this method, or what
+/// `errno` is to be. A region that is open cannot get a second handle in its own memory.
 ///
 /// # Safety
 /// The pointer is NULL, or leads to readable memory of a region.
-unsafe fn reopened(data: *mut c_void, kind: &Kind, flags: u32) -> Option<*mut Head> {
+unsafe fn reopened(data: *mut c_void, kind: &Kind, flags: u32) -> Result<*mut Head, c_int> {
     let data = data.cast::<Head>();
     if !data.is_aligned() {
-        return None;
+        return Err(libc::EINVAL);
     }
     // SAFETY: the caller's promise.
-    let head = unsafe { data.as_ref() }?;
+    let head = unsafe { data.as_ref() }.ok_or(libc::EINVAL)?;
     if !head.is_intact(kind.method.bit()) {
-        return None;
+        return Err(libc::EINVAL);
+    }
+    let place = head.handle().map(ptr::with_exposed_provenance::<Vmalloc>);
+    if place.is_some_and(|place| Regions::hold().has(place)) {
+        return Err(libc::EBUSY);
     }
     if head.entry() == Entry::Alone {
         // The thread that was in the region is gone.
         head.free_lock();
     }
     head.change_mode(flags, true);
-    Some(data)
+    Ok(data)
 }
 
 /// `vmclose`: closes a region, with all its blocks. Returns 0. Source: vmalloc(3).
