@@ -32,21 +32,6 @@ static void misuse_is_refused(void)
   CHECK(vmfree(Vmheap, small) == 0 && vmfree(Vmheap, NULL) == 0);
 }
 
-/* A small block that was freed waits in the cache of its thread. */
-static void a_freed_block_is_refused(void)
-{
-  char *small = (char *)vmalloc(Vmheap, 48), *resized = (char *)vmalloc(Vmheap, 48), *again;
-  CHECK(vmfree(Vmheap, small) == 0 && vmfree(Vmheap, resized) == 0);
-  FAILS_WITH(EINVAL, vmresize(Vmheap, resized, 4000, VM_RSCOPY));
-  FAILS_WITH(EINVAL, vmresize(Vmheap, resized, 40, 0));
-  errno = 0;
-  CHECK(vmfree(Vmheap, small) == -1 && errno == EINVAL);
-  again = (char *)vmalloc(Vmheap, 48);
-  CHECK(again != vmalloc(Vmheap, 48) && vmfree(Vmheap, again) == 0 && vmfree(Vmheap, again) == -1);
-  again = (char *)vmalloc(Vmheap, 0);
-  CHECK(again != NULL && vmfree(Vmheap, again) == 0 && vmfree(Vmheap, again) == -1);
-}
-
 static void sizes_and_places(void)
 {
   char *large = (char *)vmalloc(Vmheap, 1 << 20), *small = (char *)vmalloc(Vmheap, 48), *segment;
@@ -158,7 +143,6 @@ int main(void)
   blocks_are_those_of_malloc();
   flags_and_discipline();
   misuse_is_refused();
-  a_freed_block_is_refused();
   sizes_and_places();
   any_alignment();
   new_space_is_clear();

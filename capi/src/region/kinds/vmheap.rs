@@ -78,17 +78,6 @@ pub(in super::super) fn first() -> &'static Vmalloc {
     &HANDLE
 }
 
-/// Returns whether a block in use begins at an address. Looks into the caches of all threads, where
-/// a freed block may wait.
-fn is_in_use(address: usize) -> bool {
-    match raw::block_size(ptr::without_provenance(address)) {
-        None => false,
-        // A block of no bytes waits in no cache.
-        Some(0) => true,
-        Some(_) => observe::block_around(address).is_some_and(|block| block.address == address),
-    }
-}
-
 /// Returns the block that `attempt` allocates, as long as it fails and the discipline wants so.
 fn with_memory(caller: &Caller<'_>, size: usize, attempt: impl Fn() -> *mut u8) -> *mut u8 {
     let mut asks_once = false;
@@ -228,7 +217,7 @@ unsafe extern "C" fn free(vm: *mut Vmalloc, address: *mut c_void, local: c_int) 
         return 0;
     }
     let old = address.expose_provenance();
-    if !is_in_use(old) {
+    if raw::block_size(address.cast()).is_none() {
         caller.fail(Failure::BadAddress, old);
         return -1;
     }
@@ -270,7 +259,7 @@ unsafe extern "C" fn resize(
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
     let old = address.expose_provenance();
     let block = address.cast::<u8>();
-    if !is_in_use(old) {
+    if raw::block_size(block).is_none() {
         caller.fail(Failure::BadAddress, old);
         return ptr::null_mut();
     }
