@@ -1,7 +1,7 @@
 //! Models of the protocol: every interleaving of a few steps, by loom.
 //!
 //! The slab of the models has two blocks and one word. The *guard* is a loom mutex around the free
-//! bits, as the cache lock is. At the end nothing may be lost: every freed block is among the free
+//! bits, as the cache lock is. Most models have one mutex for all guards. At the end nothing may be lost: every freed block is among the free
 //! bits, or still among the remote bits with the slab on a stack.
 
 use super::*;
@@ -242,5 +242,75 @@ fn loom_a_block_given_back_under_a_bin_s_lock_is_not_lost_when_a_cache_adopts_th
         }
         freers.into_iter().for_each(|freer| freer.join().unwrap());
         assert_eq!(world.settle(), 0b11);
+    });
+}
+
+/// The free bits of a slab with a lock for each of three guards. Only the holder of its present
+/// guard's lock touches the bits.
+struct Guarded {
+    world: Arc<World>,
+    bits: UnsafeCell<u64>,
+    /// The locks of the cache, of the bin and of the other cache, taken in this order.
+    locks: [Mutex<()>; 3],
+}
+
+// SAFETY: loom reports every access to the cells that is not ordered with the others.
+unsafe impl Sync for Guarded {}
+
+// SAFETY: loom reports every access to the cells that is not ordered with the others.
+unsafe impl Send for Guarded {}
+
+impl Guarded {
+    /// Drains the stack of a guard, whose lock the caller holds.
+    fn drain(&self, me: Guard) {
+        let world = &self.world;
+        let take = |slab: *const Remote| {
+            // SAFETY: records live for ever.
+            let taken = unsafe { &*slab }.take_word(0);
+            // SAFETY: the slab's guard drains, under its lock.
+            self.bits.with_mut(|bits| unsafe { *bits |= taken });
+        };
+        let stack = world.stack_of(me).unwrap();
+        // SAFETY: records and stacks outlive the model's threads.
+        unsafe { (*stack).drain(me, take, |_, guard| world.stack_of(guard)) };
+    }
+}
+
+/// A cache's old stack is drained, so its slab is forwarded to the bin, while another cache adopts
+/// the slab from the bin and a block of it is freed.
+#[test]
+fn loom_a_slab_that_is_forwarded_while_a_cache_adopts_it_is_not_lost() {
+    model(|| {
+        let locks = [(); 3].map(|()| Mutex::new(()));
+        let all = Arc::new(Guarded { world: world(0b11), bits: UnsafeCell::new(0), locks });
+        all.world.free(0b01);
+        all.world.slab.transfer(Guard::Bin);
+        let freer = {
+            let all = Arc::clone(&all);
+            thread::spawn(move || all.world.free(0b10))
+        };
+        let adopter = {
+            let all = Arc::clone(&all);
+            thread::spawn(move || {
+                let (_bin, _other) = (all.locks[1].lock().unwrap(), all.locks[2].lock().unwrap());
+                all.drain(Guard::Bin);
+                all.world.slab.transfer(Guard::Owner(OTHER));
+            })
+        };
+        {
+            let _cache = all.locks[0].lock().unwrap();
+            all.drain(Guard::Owner(CACHE));
+        }
+        {
+            let _other = all.locks[2].lock().unwrap();
+            all.drain(Guard::Owner(OTHER));
+        }
+        freer.join().unwrap();
+        adopter.join().unwrap();
+        for guard in [Guard::Owner(CACHE), Guard::Bin, Guard::Owner(OTHER)] {
+            all.drain(guard);
+        }
+        // SAFETY: the other threads have ended.
+        assert_eq!(all.bits.with(|bits| unsafe { *bits }), 0b11);
     });
 }
