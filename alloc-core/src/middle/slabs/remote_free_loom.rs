@@ -1,8 +1,9 @@
 //! Models of the protocol: every interleaving of a few steps, by loom.
 //!
 //! The slab of the models has two blocks and one word. The *guard* is a loom mutex around the free
-//! bits, as the cache lock is. Most models have one mutex for all guards. At the end nothing may be lost: every freed block is among the free
-//! bits, or still among the remote bits with the slab on a stack.
+//! bits, as the cache lock is. Most models have one mutex for all guards. At the end nothing may be
+//! lost: every freed block is among the free bits, or still among the remote bits with the slab on
+//! a stack.
 
 use super::*;
 use crate::ground::sync::seam::model;
