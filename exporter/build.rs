@@ -35,7 +35,8 @@ fn main() -> io::Result<()> {
     fs::write(to.join("page_constants.rs"), constants)
 }
 
-/// Joins the parts of the script, in the order of their names, without lines that are comments.
+/// Joins the parts of the script, in the order of their names, without lines that are comments and
+/// without indentation.
 fn scripts(folder: &Path) -> io::Result<String> {
     let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
@@ -43,8 +44,12 @@ fn scripts(folder: &Path) -> io::Result<String> {
     let mut script = String::new();
     for file in files {
         let text = fs::read_to_string(file)?;
-        let is_code = |line: &&str| !line.trim_start().starts_with("//");
-        text.split_inclusive('\n').filter(is_code).for_each(|line| script.push_str(line));
+        if text.lines().any(|line| line.matches('`').count() % 2 == 1) {
+            return Err(io::Error::other("a text of the script has several lines"));
+        }
+        let is_code = |line: &&str| !line.starts_with("//");
+        let lines = text.split_inclusive('\n').map(str::trim_start);
+        lines.filter(is_code).for_each(|line| script.push_str(line));
     }
     Ok(script)
 }
