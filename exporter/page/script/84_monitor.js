@@ -1,6 +1,7 @@
 // --- the heap monitor --------------------------------------------------------------------------
 // Records each allocation and each free to a file on the process's machine.
 
+/** A recording whose file is known, and its number. */
 let recording = null;
 
 async function showMonitor() {
@@ -16,7 +17,7 @@ async function showMonitor() {
   $("monitor-stop").disabled = all.active !== true;
   const dropped = all.dropped ? `, ${shown(all.dropped, "count")} could not be written` : "";
   const events = `${shown(all.events ?? 0, "count")} events${dropped}`;
-  const file = recording ? ` File: ${recording}` : "";
+  const file = recording && recording.number === all.recordings ? ` File: ${recording.file}` : "";
   say($("monitor-state"), all.active ? `Recording: ${events}.${file}`
     : all.events ? `The last recording has ${events}.${file}`
       : "Records each allocation and each free to a file, which \u201clumalloc events\u201d shows. The program runs slower meanwhile.");
@@ -26,8 +27,8 @@ async function showMonitor() {
 async function changeMonitor(path, control, done) {
   await doing(control, async () => {
     const told = JSON.parse(await ask(path, { method: "POST" }));
-    recording = told.file ?? recording;
     tell(done(told));
+    if (told.file) recording = { file: told.file, number: (await read("/ctl/monitor.recordings")).value };
   });
   await showMonitor();
 }

@@ -149,6 +149,13 @@ fn the_heap_monitor_is_started_and_stopped() {
     browser.wait_for_like("#monitor-state", r"^The last recording has .* events\. File: ");
     let files: Vec<_> = std::fs::read_dir(&directory).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
+    // A recording of somebody else has another file, whose name the page does not know.
+    let post =
+        |path| format!("fetch('{path}', {{ method: 'POST' }}).then(answer => answer.status)");
+    assert_eq!(browser.value(&post("/monitor/start?seconds=600")), 200);
+    browser.wait_for_like("#monitor-state", r"^Recording: [0-9.,\skM]+ events\.$");
+    assert_eq!(browser.value(&post("/monitor/stop")), 200);
+    browser.wait_for_like("#monitor-state", r"^The last recording has [0-9.,\skM]+ events\.$");
     is_at_ease(&mut browser, &service);
     std::fs::remove_dir_all(&directory).unwrap();
 }
