@@ -27,7 +27,7 @@ symbol   names of addresses: POST 0x1234+0x5678
 
 /// Answers `GET /debug/pprof/`, and the paths below it that do not exist.
 pub(crate) fn index(_: &Context, asked: &Asked) -> Answer {
-    if !asked.uri().path().ends_with("/pprof/") {
+    if asked.uri().path() != "/debug/pprof/" {
         let reason = "no such profile; GET /debug/pprof/ lists them";
         return line(StatusCode::NOT_FOUND, reason);
     }
@@ -50,6 +50,8 @@ fn wait(asked: &Asked) -> Result<Option<Duration>, Bad> {
     let Some(text) = query::values(asked.uri().query(), "seconds").next() else {
         return Ok(None);
     };
+    // What is wrong is told now, not when the time is over.
+    lines::are_wanted(asked)?;
     let is_text = query::values(asked.uri().query(), "debug").next().is_some_and(|one| one != "0");
     match text.parse() {
         Ok(0) => Ok(None),
@@ -213,7 +215,9 @@ mod tests {
         let context = context();
         assert_eq!(said(index(&context, &get("/debug/pprof/"))), (200, INDEX.into()));
         let missing = "no such profile; GET /debug/pprof/ lists them\n";
-        assert_eq!(said(index(&context, &get("/debug/pprof/cpu"))), (404, missing.into()));
+        for path in ["/debug/pprof/cpu", "/debug/pprof/x/pprof/"] {
+            assert_eq!(said(index(&context, &get(path))), (404, missing.into()), "{path}");
+        }
     }
 
     #[test]
@@ -233,6 +237,9 @@ mod tests {
     fn a_difference_has_a_time() {
         let wait = |query: &str| wait(&get(&format!("/debug/pprof/heap?{query}")));
         assert_eq!(wait("seconds=2&debug=0"), Ok(Some(Duration::from_secs(2))));
+        assert_eq!(wait("seconds=2&lines=true"), Ok(Some(Duration::from_secs(2))));
+        let reason = "lines is true or false, not \"bogus\"";
+        assert_eq!(wait("seconds=2&lines=bogus"), Err(bad(reason)));
         assert_eq!((wait(""), wait("seconds=0&debug=1")), (Ok(None), Ok(None)));
         for wrong in ["601", "-1", "x", ""] {
             let expected = bad(format_args!("seconds is a number up to 600, not {wrong:?}"));
