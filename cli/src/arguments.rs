@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::events::arguments::EventsArguments;
-use crate::failure::{Failure, reason};
+use crate::failure::{Failure, OWN_FAILURE, reason};
 use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
@@ -155,7 +155,7 @@ dumps are written), metrics:ADDRESS:PORT (the metrics alone, there too), token:F
 a loopback address needs one: a word of at least 16 characters, mode 0600), host:NAME (a name that
 requests may ask by, beside addresses and localhost), and program:NAME (only a program of this name
 serves). The exit status is the program's; 127 when it is not found, 126 when it cannot be executed,
-125 when lumalloc itself fails.")]
+125 when lumalloc itself fails, as for wrong arguments.")]
 pub(crate) struct RunArguments {
     /// Options for the allocator, put after those in $LUMALLOC_CONF
     #[arg(long, value_name = "K:V,...", value_parser = conf)]
@@ -271,13 +271,16 @@ pub(crate) fn as_written(mut error: clap::Error, words: &[OsString]) -> clap::Er
 }
 
 /// Writes what stands in place of arguments: the help, the version, or what is wrong with them.
-/// Returns the exit status.
-pub(crate) fn show(answer: &clap::Error) -> ExitCode {
+/// Returns the exit status: 2 for wrong arguments, and for those of `run` that of a failure of its
+/// own, because 2 may be the program's.
+pub(crate) fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
+    let is_run = words.get(1).is_some_and(|word| word == "run");
     let written = answer.print().and_then(|()| std::io::stdout().flush());
     match written {
         Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
             Failure::new(format!("standard output: {}", reason(&error))).show()
         }
+        _ if is_run && answer.use_stderr() => ExitCode::from(OWN_FAILURE),
         _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// The exit status when `lumalloc run` itself fails, as in `env` and `timeout`.
+pub(crate) const OWN_FAILURE: u8 = 125;
+
 /// Why the command stops. `main` prints it as one line after `lumalloc: `.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {

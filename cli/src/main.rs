@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let words = with_two_dashes(std::env::args_os());
     let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(answer) => return arguments::show(&arguments::as_written(answer, &words)),
+        Err(answer) => return arguments::show(&arguments::as_written(answer, &words), &words),
     };
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),

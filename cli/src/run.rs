@@ -21,8 +21,6 @@ use std::process::Command;
 use crate::arguments::RunArguments;
 use crate::failure::{Failure, Outcome, reason, tell};
 
-/// The exit status when lumalloc itself fails, as in `env` and `timeout`.
-const OWN_FAILURE: u8 = 125;
 /// The exit status when the program exists but cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// The exit status when there is no such program.

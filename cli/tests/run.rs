@@ -267,8 +267,8 @@ fn arguments_are_checked_first() {
     let conf = refusal(command().args(["--conf", "narenas", "--", "true"]));
     let expected = "error: invalid value 'narenas' for '--conf <K:V,...>': 'narenas' is not \
                     KEY:VALUE\n\nFor more information, try '--help'.\n";
-    assert_eq!(conf, (Some(2), expected.to_owned()));
-    assert_eq!(refusal(&mut command()).0, Some(2));
+    assert_eq!(conf, (Some(125), expected.to_owned()));
+    assert_eq!(refusal(&mut command()).0, Some(125));
 }
 
 /// Returns an executable without an interpreter, whose only code is `exit(5)`.

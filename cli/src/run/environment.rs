@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use lumalloc_exporter::wish::Wish;
 
-use super::OWN_FAILURE;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, OWN_FAILURE, Outcome};
 
 /// Returns `LD_PRELOAD`: our libraries before those that are there already, and none twice.
 pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::OWN_FAILURE;
 use super::elf::{Elf, SHARED_OBJECT};
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, OWN_FAILURE, Outcome, reason};
 
 const NAME: &str = "liblumalloc.so";
 const EXPORTER: &str = "liblumalloc_exporter.so";
