@@ -114,6 +114,55 @@ static void a_discipline_may_fork(void)
   free(it);
 }
 
+/* In the child of a fork, malloc works over a region of the program's own discipline, though a thread is in it. */
+static int is_inside, may_leave;
+
+static void stay_inside(Vmalloc_t *vm)
+{
+  if (vm->data == NULL || is_inside) return;
+  __atomic_store_n(&is_inside, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&may_leave, __ATOMIC_ACQUIRE)) usleep(1000);
+}
+
+static void *allocate_inside(void *unused)
+{
+  (void)unused;
+  return malloc(5000);
+}
+
+/* The fork waits for the thread inside, which leaves a little later. */
+static void *let_it_leave(void *unused)
+{
+  usleep(200000);
+  __atomic_store_n(&may_leave, 1, __ATOMIC_RELEASE);
+  return unused;
+}
+
+static void a_child_has_malloc_over_a_discipline(void)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, Vmbest, 0);
+  pthread_t inside, other;
+  void *block;
+  pid_t child;
+  int status;
+  it->on_memory = stay_inside;
+  Vmregion = vm;
+  CHECK(pthread_create(&inside, NULL, allocate_inside, NULL) == 0);
+  while (!__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE)) usleep(1000);
+  CHECK(pthread_create(&other, NULL, let_it_leave, NULL) == 0);
+  child = fork();
+  if (child == 0) {
+    alarm(30);
+    _exit(malloc(100) != NULL ? 0 : 1);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(pthread_join(inside, &block) == 0 && pthread_join(other, NULL) == 0 && vmregion(block) == vm);
+  Vmregion = Vmheap;
+  CHECK(vmclose(vm) == 0);
+  free(it);
+}
+
 /* Each thread has a position of its own. */
 static void *take_no_position(void *vm)
 {
@@ -146,6 +195,7 @@ int main(void)
   threads_open_and_close_regions();
   a_child_can_use_the_regions();
   a_discipline_may_fork();
+  a_child_has_malloc_over_a_discipline();
   positions_belong_to_threads();
   puts("ok");
   return 0;

@@ -2,7 +2,8 @@
 //! child, so that no call is half done in the child.
 //!
 //! A region whose memory comes from a discipline of the program may be shared with the child. Its
-//! lock then is the same in both, so such a region is left alone.
+//! lock then is the same in both, so such a region is left alone, unless malloc allocates in it:
+//! the child needs malloc.
 
 use super::abi::Vmalloc;
 use super::disciplines::Source;
@@ -32,7 +33,7 @@ pub(super) fn register() {
 fn is_locked(vm: &Vmalloc) -> bool {
     // SAFETY: handle and discipline exist while the region is open.
     let source = unsafe { Source::new(vm.address(), vm.disc()) };
-    vm.head().entry() == Entry::Shared && source.is_private()
+    vm.head().entry() == Entry::Shared && (source.is_private() || vm.head().is_of_malloc())
 }
 
 unsafe extern "C" fn before() {
