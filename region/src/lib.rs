@@ -81,7 +81,7 @@ pub mod raw {
     pub use crate::line::Line;
     pub use crate::lock::{Entry, Holder, Lock};
     pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
-    pub use crate::owner::forget as forget_process;
+    pub use crate::owner::note as note_process;
     pub use crate::position::Origin;
     pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of};
     pub use crate::shared_region::begin;

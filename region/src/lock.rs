@@ -18,6 +18,11 @@ const HELD: u64 = 1;
 /// Held, and another thread sleeps until it is free.
 const AWAITED: u64 = 1 << 31;
 
+/// The lock is held until the process has forked.
+const HELD_FOR_FORK: u8 = 1;
+/// The thread that forks is in the region.
+const FORKS_INSIDE: u8 = 2;
+
 /// How long a thread sleeps before it looks whether the process that it waits for has ended, at
 /// first and at most.
 const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
@@ -27,13 +32,14 @@ const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
 pub struct Lock {
     /// Zero, or who is in the shared region: 1, or a process as [`owner`] has it. And [`AWAITED`].
     word: AtomicU64,
-    /// The thread that is in the region, as [`mark_of_thread`] has it, or 0.
+    /// The thread that is in the shared region, as [`mark_of_entry`] has it, or that visits the
+    /// region of another one, as [`mark_of_thread`] has it, or 0.
     thread: AtomicUsize,
     /// Whether a call is in the region as one that belongs to one thread: 1 or 0.
     alone: AtomicU32,
     /// Whether a process ended in the region, which was not mended since: 1 or 0.
     damaged: AtomicU8,
-    /// Whether the lock is held for a fork: 1 or 0.
+    /// [`HELD_FOR_FORK`], [`FORKS_INSIDE`], or 0.
     forking: AtomicU8,
 }
 
@@ -122,7 +128,7 @@ impl Lock {
         let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             // Release: pairs with the Acquire in `forget_thread`.
-            self.thread.store(mark_of_thread(own), Ordering::Release);
+            self.thread.store(mark_of_entry(own), Ordering::Release);
         } else if self.is_of_this_thread_of(own) {
             return None;
         }
@@ -150,16 +156,43 @@ impl Lock {
     /// Enters a shared region until the process has forked, unless this thread is in it.
     pub fn hold_for_fork(&self) {
         let is_held = self.enter(Entry::Shared);
-        if is_held {
-            self.forking.store(1, Ordering::Relaxed);
+        let state = if is_held { HELD_FOR_FORK } else { FORKS_INSIDE };
+        self.forking.store(state, Ordering::Relaxed);
+    }
+
+    /// Notes before a fork whether this thread is in the shared region, which is not held for it.
+    pub fn note_fork(&self) {
+        if self.is_of_this_thread_of(HELD) {
+            self.forking.store(FORKS_INSIDE, Ordering::Relaxed);
         }
     }
 
-    /// Leaves a region that [`Lock::hold_for_fork`] entered, in the parent and in the child.
+    /// Leaves a region that [`Lock::hold_for_fork`] entered, in the parent and in the child, where
+    /// the process is noted already.
     pub fn release_after_fork(&self) {
-        if self.forking.swap(0, Ordering::Relaxed) == 1 {
+        if self.ends_fork(HELD_FOR_FORK) {
             self.leave(Entry::Shared);
+        } else {
+            self.follow_fork();
         }
+    }
+
+    /// Keeps this thread in a region in which it was before the fork.
+    pub fn follow_fork(&self) {
+        if self.ends_fork(FORKS_INSIDE) {
+            self.note_process();
+        }
+    }
+
+    /// Notes this thread as the one in the shared region, in a process that was noted anew.
+    pub fn note_process(&self) {
+        // Release: pairs with the Acquire in `forget_thread`.
+        self.thread.store(mark_of_entry(HELD), Ordering::Release);
+    }
+
+    fn ends_fork(&self, state: u8) -> bool {
+        let ended = self.forking.compare_exchange(state, 0, Ordering::Relaxed, Ordering::Relaxed);
+        ended.is_ok()
     }
 
     /// Returns whether a process ended in the region, and nobody mended it since. Only who is in
@@ -209,7 +242,7 @@ impl Lock {
             wait(self, own);
         }
         // Release: pairs with the Acquire in `forget_thread`.
-        self.thread.store(mark_of_thread(own), Ordering::Release);
+        self.thread.store(mark_of_entry(own), Ordering::Release);
         true
     }
 
@@ -218,7 +251,7 @@ impl Lock {
     fn is_of_this_thread_of(&self, own: u64) -> bool {
         let word = self.word.load(Ordering::Relaxed) & !AWAITED;
         // Only this thread writes its own mark.
-        owner::is_same(word, own) && self.thread.load(Ordering::Relaxed) == mark_of_thread(word)
+        owner::is_same(word, own) && self.thread.load(Ordering::Relaxed) == mark_of_entry(word)
     }
 
     #[inline]
@@ -254,6 +287,13 @@ fn mark_of_thread(own: u64) -> usize {
     /// An odd number without structure: the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     lumalloc::observe::thread_number() ^ own.wrapping_mul(FACTOR) as usize
+}
+
+/// Returns the mark of this thread for a word that says who is in the shared region. The word of
+/// threads is the same in all processes, which may share the region's memory all the same.
+#[inline]
+fn mark_of_entry(word: u64) -> usize {
+    mark_of_thread(if word == HELD { owner::noted() } else { word })
 }
 
 /// Waits until the lock is free, and takes it.
@@ -423,7 +463,7 @@ mod tests {
         assert_eq!(lock.holder(), None);
         // A process of the last boot.
         lock.word.store(owner::of_another_boot(), Ordering::Relaxed);
-        lock.thread.store(mark_of_thread(owner::of_another_boot()), Ordering::Relaxed);
+        lock.thread.store(mark_of_entry(owner::of_another_boot()), Ordering::Relaxed);
         let holder = lock.holder().unwrap();
         assert_eq!((holder.process, holder.is_alive()), (std::process::id(), false));
         assert!(lock.enter(Entry::Processes));

@@ -26,6 +26,9 @@ const START: u64 = 0xf_ffff << START_SHIFT;
 const BOOT_SHIFT: u32 = 52;
 const BOOT: u64 = 0xfff << BOOT_SHIFT;
 
+/// The process number as [`note`] found it, or 0 before.
+static NOTED: AtomicU64 = AtomicU64::new(0);
+
 /// The number of this process, once all of it is known, or 0.
 static OWN: AtomicU64 = AtomicU64::new(0);
 
@@ -44,9 +47,16 @@ pub(crate) fn own() -> u64 {
     own
 }
 
-/// Forgets which process this is. A child of a fork calls it, because it is another one.
-pub fn forget() {
+/// Notes which process this is. A child of a fork calls it, because it is another one.
+pub fn note() {
     OWN.store(0, Ordering::Relaxed);
+    NOTED.store(process(), Ordering::Relaxed);
+}
+
+/// Returns the process number that was noted, or 0. This takes no call of the system.
+#[inline]
+pub(crate) fn noted() -> u64 {
+    NOTED.load(Ordering::Relaxed)
 }
 
 /// Returns the process number that the system knows a process by.
@@ -291,7 +301,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
-            forget();
+            note();
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: the limit is writable.
             unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };

@@ -1,6 +1,7 @@
 /* Regions that threads share, and forks meanwhile. */
 #include "region_check.h"
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,51 @@ static void a_discipline_may_fork(void)
   free(it);
 }
 
+/* "VM_SHARE: ... may be accessed concurrently by multiple threads or processes." Memory that processes share. */
+struct common {
+  Vmdisc_t disc;
+  int is_called, is_asking;
+  size_t used;
+  char bytes[65536];
+};
+
+static void *provide(Vmalloc_t *vm, void *addr, size_t csz, size_t nsz, Vmdisc_t *disc)
+{
+  struct common *it = (struct common *)disc;
+  char *end = it->bytes + it->used;
+  if (csz != 0 || nsz > sizeof it->bytes - it->used) return NULL;
+  it->used += nsz;
+  (void)addr;
+  if (vm->data == NULL) return end;
+  __atomic_store_n(&it->is_called, 1, __ATOMIC_RELEASE);
+  /* The other process calls the region meanwhile, and waits. */
+  while (!__atomic_load_n(&it->is_asking, __ATOMIC_ACQUIRE)) usleep(1000);
+  usleep(200000);
+  return end;
+}
+
+static void processes_share_a_region(void)
+{
+  struct common *it =
+    (struct common *)mmap(NULL, sizeof *it, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Vmalloc_t *vm;
+  pid_t child;
+  int status;
+  CHECK(it != MAP_FAILED);
+  it->disc.memoryf = provide;
+  it->disc.round = 64;
+  vm = vmopen(&it->disc, Vmbest, VM_SHARE);
+  child = fork();
+  if (child == 0) {
+    while (!__atomic_load_n(&it->is_called, __ATOMIC_ACQUIRE)) usleep(1000);
+    __atomic_store_n(&it->is_asking, 1, __ATOMIC_RELEASE);
+    _exit(vmalloc(vm, 10) != NULL ? 0 : 1);
+  }
+  CHECK(vmalloc(vm, 5000) != NULL);
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(vmclose(vm) == 0 && munmap(it, sizeof *it) == 0);
+}
+
 /* In the child of a fork, malloc works over a region of the program's own discipline, though a thread is in it. */
 static int is_inside, may_leave;
 
@@ -195,6 +241,7 @@ int main(void)
   threads_open_and_close_regions();
   a_child_can_use_the_regions();
   a_discipline_may_fork();
+  processes_share_a_region();
   a_child_has_malloc_over_a_discipline();
   positions_belong_to_threads();
   puts("ok");

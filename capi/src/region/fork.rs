@@ -10,7 +10,7 @@ use super::disciplines::Source;
 use super::list::Regions;
 use alloc_core::observe::regions;
 use core::sync::atomic::{AtomicBool, Ordering};
-use lumalloc_region::raw::{Entry, forget_process, usage_lock};
+use lumalloc_region::raw::{Entry, note_process, usage_lock};
 
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
@@ -23,37 +23,50 @@ static HOLDS_PUBLISHED: AtomicBool = AtomicBool::new(false);
 /// Registers the handlers at the first call. They run before those of malloc, which were
 /// registered before.
 pub(super) fn register() {
+    if IS_REGISTERED.load(Ordering::Relaxed) {
+        return;
+    }
+    // Each thread does so before it opens a region, because the number is in the marks of threads.
+    note_process();
     if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
         // SAFETY: the handlers take no arguments and exist as long as the library.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
     }
 }
 
-/// Returns whether a region is locked for a fork.
-fn is_locked(vm: &Vmalloc) -> bool {
+/// Returns whether a region of threads is held for a fork.
+fn is_held(vm: &Vmalloc) -> bool {
     // SAFETY: handle and discipline exist while the region is open.
     let source = unsafe { Source::new(vm.address(), vm.disc()) };
-    vm.head().entry() == Entry::Shared && (source.is_private() || vm.head().is_of_malloc())
+    source.is_private() || vm.head().is_of_malloc()
+}
+
+/// Iterates over the regions of threads that take turns.
+fn each_shared(regions: &Regions) -> impl Iterator<Item = &Vmalloc> {
+    regions.each().filter(|vm| vm.head().entry() == Entry::Shared)
 }
 
 unsafe extern "C" fn before() {
     HOLDS_PUBLISHED.store(regions::hold_for_fork(), Ordering::Relaxed);
     let regions = Regions::hold();
-    for vm in regions.each().filter(|vm| is_locked(vm)) {
+    for vm in each_shared(&regions) {
+        let lock = vm.head().lock();
         // A region that this thread is in already stays locked until that call ends.
-        vm.head().lock().hold_for_fork();
+        if is_held(vm) { lock.hold_for_fork() } else { lock.note_fork() }
     }
     usage_lock().hold_for_fork();
     HOLDS.store(regions.keep(), Ordering::Relaxed);
 }
 
 unsafe extern "C" fn after() {
-    // The child is another process.
-    forget_process();
-    usage_lock().release_after_fork();
     let regions = Regions::hold();
-    for vm in regions.each().filter(|vm| is_locked(vm)) {
-        vm.head().lock().release_after_fork();
+    // The child is another process, and marks what its thread is in as its own.
+    note_process();
+    regions.note_process();
+    usage_lock().release_after_fork();
+    for vm in each_shared(&regions) {
+        let lock = vm.head().lock();
+        if is_held(vm) { lock.release_after_fork() } else { lock.follow_fork() }
     }
     drop(regions);
     Regions::release(HOLDS.load(Ordering::Relaxed));

@@ -70,6 +70,11 @@ impl Regions {
         is_outer
     }
 
+    /// Keeps the list held by this thread in the child of a fork, which was noted.
+    pub(super) fn note_process(&self) {
+        LOCK.note_process();
+    }
+
     /// Ends what [`Regions::keep`] began.
     pub(super) fn release(is_outer: bool) {
         drop(Regions { is_outer });
