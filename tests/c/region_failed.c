@@ -49,6 +49,50 @@ static void a_failed_request_leaves_empty_segments(void)
   }
 }
 
+/* The size of a pool's blocks is that of the first one that there is. */
+static void a_failed_request_sets_no_size(void)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, Vmpool, 0);
+  it->left = 0;
+  it->returns[VM_NOMEM] = no_more;
+  FAILS_WITH(ENOMEM, vmalloc(vm, 5000));
+  CHECK(vmalloc(vm, 40) != NULL);
+  FAILS_WITH(ENOMEM, vmalloc(vm, 48));
+  CHECK(vmclose(vm) == 0);
+  free(it);
+}
+
+static void *first_block;
+
+static void free_a_block(Vmalloc_t *vm, int type, void *obj)
+{
+  (void)obj;
+  if (type != VM_NOMEM) return;
+  if (first_block == NULL) CHECK(vmclear(vm) == 0);
+  else CHECK(vmfree(vm, first_block) == 0);
+}
+
+/* VM_NOMEM may free blocks of a pool, or all of them. */
+static void vm_nomem_may_free_blocks_of_a_pool(int clears)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, Vmpool, 0);
+  void *block;
+  first_block = vmalloc(vm, 40);
+  it->left = 0;
+  it->returns[VM_NOMEM] = no_more;
+  while (vmalloc(vm, 40) != NULL) continue;
+  block = first_block;
+  if (clears) first_block = NULL;
+  it->returns[VM_NOMEM] = 1;
+  it->on_event = free_a_block;
+  CHECK(clears ? vmsize(vm, vmalloc(vm, 40)) == 40 : vmalloc(vm, 40) == block);
+  it->on_event = NULL;
+  CHECK(vmclose(vm) == 0);
+  free(it);
+}
+
 /* A vmcompact whose memory the discipline does not take loses none: the same blocks fit again. */
 static void memory_that_is_not_taken_back_is_used(Vmethod_t *method, int is_cleared)
 {
@@ -154,6 +198,9 @@ int main(void)
   }
   a_failed_request_leaves_the_latest_block();
   a_failed_request_leaves_empty_segments();
+  a_failed_request_sets_no_size();
+  vm_nomem_may_free_blocks_of_a_pool(0);
+  vm_nomem_may_free_blocks_of_a_pool(1);
   memory_that_is_not_taken_back_is_used(Vmpool, 0);
   memory_that_is_not_taken_back_is_used(Vmpool, 1);
   memory_that_is_not_taken_back_is_used(Vmlast, 1);

@@ -4,6 +4,8 @@
 //! handed out. So a block that is freed twice is found: its first word is a valid link, and only
 //! then the list is searched.
 
+mod compaction;
+
 use super::carving::Carving;
 use super::{Method, Resize, Stat, sealed};
 use crate::call::Call;
@@ -13,6 +15,7 @@ use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::{Number, Segment};
 use crate::words::{GRANULE, Words};
+use compaction::{carve_again, uncarve_free};
 
 /// Blocks of the size of the first one. Source: vmalloc(3), `Vmpool`.
 #[derive(Debug)]
@@ -35,6 +38,13 @@ pub struct State {
 }
 
 impl State {
+    /// Lets the next block set the size of all.
+    fn forget_element(&self) {
+        self.element.set(0);
+        self.slot.set(GRANULE);
+        self.reciprocal.set(0);
+    }
+
     /// Takes the first free block, or carves one. Returns `None` if none can be carved, or the link
     /// in the free block was overwritten.
     #[inline]
@@ -69,9 +79,7 @@ impl Method for Pool {
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
         let state = call.state();
-        state.element.set(0);
-        state.slot.set(GRANULE);
-        state.reciprocal.set(0);
+        state.forget_element();
         state.free_count.set(0);
         state.free.set(0);
         state.carving.begin();
@@ -93,13 +101,12 @@ impl Method for Pool {
 
     #[inline]
     fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
-        let state = call.state();
-        if (size != state.element.get() || size == 0) && !set_element(state, size) {
-            return None;
+        if size != call.state().element.get() || size == 0 {
+            return alloc_first(call, size);
         }
-        match state.take(call.words()) {
+        match call.state().take(call.words()) {
             Some(block) => Some(block),
-            None => alloc_elsewhere(call),
+            None => alloc_elsewhere(call, size),
         }
     }
 
@@ -217,26 +224,43 @@ fn set_element(state: &State, size: usize) -> bool {
     true
 }
 
+/// Allocates the first block, whose size is that of all blocks from then on.
+#[cold]
+#[inline(never)]
+fn alloc_first<D: Discipline>(call: &mut Call<'_, Pool, D>, size: usize) -> Option<usize> {
+    if !set_element(call.state(), size) {
+        return None;
+    }
+    let block = call.state().take(call.words()).or_else(|| alloc_elsewhere(call, size));
+    let (words, state) = (call.words(), call.state());
+    let is_empty = |segment: &Segment| state.carving.carved(words, segment) == segment.first();
+    if block.is_none() && call.segments().all(is_empty) {
+        state.forget_element();
+    }
+    block
+}
+
 /// Allocates a block when the segment that is carved is used up. If a word of the first free block
 /// was overwritten, all free blocks stay unused from now on.
 #[cold]
 #[inline(never)]
-fn alloc_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>) -> Option<usize> {
-    let state = call.state();
-    let free = state.free.get();
-    if free != 0 {
-        crate::damage::report(call.words().address(0), call.words().address(free));
-        state.free.set(0);
-        state.free_count.set(0);
-    }
-    let slot = state.slot.get();
-    call.with_memory(slot, |call| {
-        let (words, carving) = (call.words(), &call.state().carving);
+fn alloc_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>, size: usize) -> Option<usize> {
+    call.with_memory(call.state().slot.get(), |call| {
+        let (words, state) = (call.words(), call.state());
+        // The discipline may have cleared the region when there was no memory, or freed blocks.
+        if state.element.get() != size && !set_element(state, size) {
+            return None;
+        }
         loop {
-            if let Some(distance) = carving.carve(slot) {
-                return Some(words.address(distance));
+            if let Some(block) = state.take(words) {
+                return Some(block);
             }
-            if !carving.next_reserve(words, slot, GRANULE) {
+            let free = state.free.get();
+            if free != 0 {
+                crate::damage::report(words.address(0), words.address(free));
+                state.free.set(0);
+                state.free_count.set(0);
+            } else if !state.carving.next_reserve(words, state.slot.get(), GRANULE) {
                 return None;
             }
         }
@@ -283,118 +307,6 @@ fn free_blocks<D: Discipline>(call: &Call<'_, Pool, D>) -> impl Iterator<Item = 
         next = words.linked(free);
         Some(free)
     })
-}
-
-/// The free blocks at the end of what was carved from a segment, as its tally notes them: how many
-/// there seem to be, and of how many it is known.
-#[derive(Clone, Copy)]
-struct Tail {
-    blocks: usize,
-    known: usize,
-}
-
-impl Tail {
-    const BITS: u32 = usize::BITS / 2;
-
-    fn of(segment: &Segment) -> Tail {
-        let tally = segment.tally();
-        Tail { blocks: tally >> Tail::BITS, known: tally & ((1 << Tail::BITS) - 1) }
-    }
-
-    fn note(self, segment: &Segment) {
-        segment.set_tally(self.blocks << Tail::BITS | self.known);
-    }
-
-    /// Returns where it begins.
-    fn start(self, segment: &Segment, slot: usize) -> usize {
-        segment.carved() - self.blocks * slot
-    }
-
-    /// Counts the blocks at the end of a segment that look free.
-    fn seen(words: Words, segment: &Segment, slot: usize) -> Tail {
-        let (first, mut start, mut blocks) = (segment.first(), segment.carved(), 0);
-        while slot != 0 && start - first >= slot && words.unseal(start - slot).is_some() {
-            start -= slot;
-            blocks += 1;
-        }
-        Tail { blocks, known: 0 }
-    }
-}
-
-/// Takes back what was carved behind the last busy block of each segment, and gives back segments
-/// without busy blocks. A block that only looks free stops that. The tally of a segment notes what
-/// was taken back. Returns the newest segment that was not carved before, if any is left.
-fn uncarve_free<'a, D: Discipline>(call: &mut Call<'a, Pool, D>) -> Option<&'a Segment> {
-    let (words, slot) = (call.words(), call.state().slot.get());
-    for segment in call.segments() {
-        Tail::seen(words, segment, slot).note(segment);
-    }
-    for free in free_blocks(call) {
-        if let Some(segment) = call.segment_of(free) {
-            let tail = Tail::of(segment);
-            let known = tail.known + usize::from(free >= tail.start(segment, slot));
-            Tail { known, ..tail }.note(segment);
-        }
-    }
-    for segment in call.segments() {
-        let tail = Tail::of(segment);
-        if tail.known != tail.blocks {
-            segment.set_tally(0);
-        }
-    }
-    forget_free(call, |segment, free| free >= Tail::of(segment).start(segment, slot));
-    let (mut is_reserve, mut reserve) = (false, None);
-    for segment in call.segments() {
-        is_reserve |= call.state().carving.is_reserve(words, segment);
-        segment.set_carved(Tail::of(segment).start(segment, slot));
-        if segment.carved() == segment.first() && call.give_back(segment) {
-            continue;
-        }
-        if is_reserve {
-            reserve = reserve.or(Some(segment));
-        }
-    }
-    reserve
-}
-
-/// Puts the blocks that were taken back from a segment on the list again, as far as the discipline
-/// left their memory to the region.
-fn carve_again<D: Discipline>(call: &Call<'_, Pool, D>, segment: &Segment) {
-    let (words, state) = (call.words(), call.state());
-    let slot = state.slot.get();
-    for _ in 0..Tail::of(segment).blocks {
-        let at = segment.carved();
-        if segment.end() - at < slot {
-            return;
-        }
-        segment.set_carved(at + slot);
-        state.put(words, at);
-    }
-}
-
-/// Takes some free blocks off the list.
-fn forget_free<D: Discipline>(call: &Call<'_, Pool, D>, wanted: impl Fn(&Segment, usize) -> bool) {
-    let (words, state) = (call.words(), call.state());
-    let (mut next, mut last) = (state.free.get(), 0);
-    state.free.set(0);
-    while next != 0 {
-        let (distance, free) = (next, words.address(next));
-        next = words.linked(free);
-        if call.segment_of(free).is_some_and(|segment| wanted(segment, free)) {
-            words.erase(free);
-            state.free_count.subtract(1);
-            continue;
-        }
-        if last == 0 {
-            state.free.set(distance);
-        } else {
-            words.set_linked(last, distance);
-        }
-        last = free;
-    }
-    if last != 0 {
-        words.set_linked(last, 0);
-    }
 }
 
 #[cfg(test)]
