@@ -269,6 +269,11 @@ static void a_region_has_the_room_that_was_asked_for(void)
   CHECK(vm != NULL && vmalloc(vm, 100 << 20) != NULL && length_of(in_directory("grows")) > 100 << 20);
   CHECK(vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
   CHECK(length_of(in_directory("grows")) == -1);
+  /* Also if the process has it already. */
+  vm = vmmopen(in_directory("grows"), -1, 0);
+  larger = vmmopenat(in_directory("grows"), NULL, 100);
+  CHECK(vm != NULL && larger != NULL && vmalloc(vm, 100 << 20) != NULL);
+  CHECK(vmclose(larger) == 0 && vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
 }
 
 /* "vmmcleanup sets region up to remove backing store or shmid on closing." */

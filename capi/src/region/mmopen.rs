@@ -1,7 +1,7 @@
 //! Regions in files and in shared memory, and the values that regions hold.
 
-use super::abi::{Vmalloc, handle};
-use super::kinds;
+use super::abi::{Vmalloc, Vmdisc, handle};
+use super::kinds::{self, Kind};
 use super::list::Regions;
 use super::open;
 use super::publish;
@@ -87,11 +87,9 @@ fn open_path(path: &CStr, project: c_int, form: FileForm) -> Result<*mut Vmalloc
         if form.base != 0 && form.base != shared.mapping().base() {
             return Err(libc::EINVAL);
         }
-        shared.mapping().make_room(form.size)?;
+        shared.mapping().make_room_for(form)?;
         shared.share();
-        let data = ptr::with_exposed_provenance_mut(shared.mapping().data());
-        // SAFETY: the region is open, and its discipline exists.
-        return unsafe { open::with_data(shared.disc(), kind, data) };
+        return with_handle(shared.disc(), kind, shared.mapping().data());
     }
     let mut mapping = if project < 0 {
         Mapping::of_file(path, form)?
@@ -100,10 +98,15 @@ fn open_path(path: &CStr, project: c_int, form: FileForm) -> Result<*mut Vmalloc
     };
     let head = begin(&mut mapping)?;
     let disc = Shared::make(mapping).ok_or(libc::ENOMEM)?;
-    // SAFETY: the region is open, and the discipline is new.
-    let vm = unsafe { open::with_data(disc, kind, head.as_ptr()) };
+    with_handle(disc, kind, head.as_ptr().expose_provenance())
+}
+
+/// Makes a handle, which is noted in the discipline of its region already.
+fn with_handle(disc: *mut Vmdisc, kind: &Kind, data: usize) -> Result<*mut Vmalloc, c_int> {
+    // SAFETY: the region is open, and the discipline exists.
+    let vm = unsafe { open::with_data(disc, kind, ptr::with_exposed_provenance_mut(data)) };
     if vm.is_err() {
-        // SAFETY: the discipline is new, and has no handle.
+        // SAFETY: the discipline exists, and the handle that was noted does not.
         unsafe { Shared::release(disc) };
     }
     vm

@@ -102,10 +102,7 @@ impl Mapping {
         let start = memory::map_shared(place.base, place.window, file.descriptor())?;
         let (window, backing) = (place.window, Backing::File(file));
         let mapping = Mapping { start, window, backing, is_new: false, is_alone };
-        mapping.make_room(form.size)?;
-        if form.grows {
-            mapping.make_room(window - FRONT)?;
-        }
+        mapping.make_room_for(form)?;
         Ok(mapping)
     }
 
@@ -250,11 +247,17 @@ impl Mapping {
         unsafe { Front::at(self.start) }
     }
 
-    /// Lets the region be as large as is wanted, if there are so many addresses.
+    /// Lets the region of a file be as large as a form wants, if there are so many addresses.
     ///
     /// # Errors
     /// `ENOMEM`, a number of `errno`.
-    pub fn make_room(&self, size: usize) -> Result<(), c_int> {
+    pub fn make_room_for(&self, form: FileForm) -> Result<(), c_int> {
+        self.make_room(form.size)?;
+        if form.grows { self.make_room(self.window - FRONT) } else { Ok(()) }
+    }
+
+    /// Lets the region be as large as is wanted, if there are so many addresses.
+    fn make_room(&self, size: usize) -> Result<(), c_int> {
         let wanted = room(size).filter(|room| *room <= self.window - FRONT);
         self.front().raise_limit(wanted.ok_or(libc::ENOMEM)?);
         Ok(())
