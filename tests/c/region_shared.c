@@ -276,6 +276,17 @@ static void a_region_has_the_room_that_was_asked_for(void)
   CHECK(vmclose(larger) == 0 && vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
 }
 
+/* "If several handles belong to the same segment, it returns the one that obtained the segment." */
+static void the_first_handle_has_the_blocks(void)
+{
+  const char *path = in_directory("handles");
+  Vmalloc_t *first = vmmopen(path, -1, 0), *second = vmmopen(path, -1, 0), *third = vmmopen(path, -1, 0);
+  void *block = vmalloc(third, 100);
+  CHECK(block != NULL && vmregion(block) == first);
+  CHECK(vmclose(first) == 0 && vmregion(block) == second);
+  CHECK(vmclose(second) == 0 && vmregion(block) == third && vmmcleanup(third) != NULL && vmclose(third) == 0);
+}
+
 /* "vmmcleanup sets region up to remove backing store or shmid on closing." */
 static void a_region_is_removed_if_that_is_wanted(void)
 {
@@ -441,6 +452,7 @@ int main(void)
   what_is_damaged_does_no_harm();
   nothing_else_is_replaced();
   a_region_has_the_room_that_was_asked_for();
+  the_first_handle_has_the_blocks();
   a_region_is_removed_if_that_is_wanted();
   regions_hold_values();
   processes_share_a_region(in_directory("by-processes"), -1);

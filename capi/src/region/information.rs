@@ -24,7 +24,13 @@ pub type SeeSegment =
 pub extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
     let has_it = |vm: &&Vmalloc| (kinds::of(vm).has_block)(vm, Way::Visit, addr.addr());
     let with_method = |vm: &&Vmalloc| vm.meth.bit() & (mode::LAST | mode::POOL) == 0;
-    let find = || Regions::hold().each().filter(with_method).find(has_it).map(Vmalloc::address);
+    let find = || {
+        let regions = Regions::hold();
+        let found = regions.each().filter(with_method).find(has_it)?;
+        // Of several handles, the oldest one has obtained the segment.
+        let oldest = regions.each().filter(|vm| vm.data() == found.data()).last();
+        oldest.map(Vmalloc::address)
+    };
     regions::alone(find).unwrap_or(ptr::null_mut())
 }
 
