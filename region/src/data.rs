@@ -123,7 +123,7 @@ impl Head {
         let (start, segment) = (self.address(), &self.first);
         let extent = segment.extent();
         in_order();
-        self.mode() & mode::PROCESSES != 0
+        self.has_flags(mode::PROCESSES)
             && self.handle.get() == 0
             && self.unit.get() == lumalloc::PAGE
             && segment.memory() == start
@@ -136,8 +136,13 @@ impl Head {
     /// nothing if the process that has the lock is seen to exist.
     pub(crate) fn begin_again(&self) {
         if self.lock.free_unless_seen() {
-            self.change_mode(mode::FLAGS & !mode::SHARE | mode::ANNOUNCE, false);
+            self.clear_flags();
         }
+    }
+
+    /// Clears the flags that programs set.
+    pub(crate) fn clear_flags(&self) {
+        self.change_mode(mode::FLAGS & !mode::SHARE | mode::ANNOUNCE, false);
     }
 
     /// Returns the sum of the segments' sizes.

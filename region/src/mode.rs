@@ -23,7 +23,7 @@ pub(crate) const VISITED: u32 = 0o1_000_000;
 /// malloc allocates or has allocated in the region.
 pub(crate) const MALLOC: u32 = 0o2_000_000;
 /// Flags that programs do not see.
-pub(crate) const HIDDEN: u32 = VISITED | MALLOC;
+pub(crate) const HIDDEN: u32 = PROCESSES | VISITED | MALLOC;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.

@@ -192,6 +192,7 @@ fn make_whole(mapping: &mut Mapping, head: NonNull<Head>) -> Result<(), c_int> {
         return Err(libc::EBUSY);
     }
     let leave = Leave(region.lock());
+    region.clear_flags();
     // SAFETY: the region has this method, and the lock is held.
     unsafe { Call::<Best, Mapping>::new(head.cast(), mapping) }.recover();
     drop(leave);

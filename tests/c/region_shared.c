@@ -287,6 +287,23 @@ static void the_first_handle_has_the_blocks(void)
   CHECK(vmclose(second) == 0 && vmregion(block) == third && vmmcleanup(third) != NULL && vmclose(third) == 0);
 }
 
+/* "Flags that vmset changes hold for all processes, until no process has the region." */
+static void flags_last_as_long_as_a_process_has_the_region(int project)
+{
+  const char *path = in_directory("flags");
+  Vmalloc_t *vm = vmmopen(path, project, 0), *second;
+  Vmstat_t st;
+  CHECK(vm != NULL && vmset(vm, VM_DBCHECK | VM_TRACE, 1) == (VM_MTBEST | VM_SHARE));
+  second = vmmopen(path, project, 0);
+  CHECK(vmset(second, 0, 0) == (VM_MTBEST | VM_SHARE | VM_DBCHECK | VM_TRACE));
+  CHECK(vmstat(vm, &st) == 0 && st.mode == (VM_MTBEST | VM_SHARE | VM_DBCHECK | VM_TRACE));
+  CHECK(vmclose(vm) == 0 && vmclose(second) == 0);
+  vm = vmmopen(path, project, 0);
+  CHECK(vm != NULL && vmset(vm, 0, 0) == (VM_MTBEST | VM_SHARE));
+  CHECK(vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
+  unlink(path);
+}
+
 /* "vmmcleanup sets region up to remove backing store or shmid on closing." */
 static void a_region_is_removed_if_that_is_wanted(void)
 {
@@ -453,6 +470,8 @@ int main(void)
   nothing_else_is_replaced();
   a_region_has_the_room_that_was_asked_for();
   the_first_handle_has_the_blocks();
+  flags_last_as_long_as_a_process_has_the_region(-1);
+  flags_last_as_long_as_a_process_has_the_region(PROJECT);
   a_region_is_removed_if_that_is_wanted();
   regions_hold_values();
   processes_share_a_region(in_directory("by-processes"), -1);
