@@ -92,6 +92,27 @@ static void vmdbcheck_finds_overwritten_blocks(void)
   CHECK(vmclose(vm) == 0);
 }
 
+/* A broken word between blocks is found by whichever call checks. */
+static void vm_dbcheck_checks_other_methods(Vmethod_t *method)
+{
+  int status, errors[2];
+  pid_t child;
+  char line[300];
+  CHECK(pipe(errors) == 0 && (child = fork()) >= 0);
+  if (child == 0) {
+    Vmalloc_t *vm = vmopen(Vmdcheap, method, VM_DBCHECK);
+    char *block = (char *)(vmalloc)(vm, 40), *other = (char *)(vmalloc)(vm, 700), *last = (char *)(vmalloc)(vm, 3000);
+    dup2(errors[1], 2);
+    memset(block + 40, 1, 32);
+    /* Alone, this call does not come near the word. */
+    last = (char *)(vmresize)(vm, last, 2999, 0);
+    _exit(other != NULL && last != NULL ? 0 : 1);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0 && close(errors[1]) == 0);
+  CHECK(read(errors[0], line, sizeof line) > 0 && strncmp(line, "<lumalloc>: region ", 19) == 0);
+  close(errors[0]);
+}
+
 static void *resized;
 
 static void free_the_block(Vmalloc_t *vm, int type, void *obj)
@@ -236,6 +257,8 @@ int main(void)
   each_mistake_has_its_line();
   vmdbcheck_finds_overwritten_blocks();
   a_block_that_is_freed_while_it_is_resized_has_its_line();
+  vm_dbcheck_checks_other_methods(Vmbest);
+  vm_dbcheck_checks_other_methods(Vmprofile);
   other_methods();
   positions_of_the_call();
   vm_dbcheck_checks_at_each_call();

@@ -108,6 +108,9 @@ unsafe fn plain<M: Method, T>(
     Some(f(&mut call))
 }
 
+/// Methods of regions that are checked here.
+const CHECKED: u32 = mode::BEST | mode::PROFILE;
+
 /// Enters the region for a call that allocates or frees, and checks it first if it wants so.
 #[inline]
 fn enter_for<M: Method, T>(
@@ -117,7 +120,7 @@ fn enter_for<M: Method, T>(
     enter::<M, _>(caller.vm, |call| {
         call.at(caller.origin());
         // The method for debugging does that itself.
-        if M::MODE == Best::MODE && caller.vm.head().mode() & mode::DBCHECK != 0 {
+        if M::MODE & CHECKED != 0 && caller.vm.head().mode() & mode::DBCHECK != 0 {
             M::check(call);
         }
         f(call)
