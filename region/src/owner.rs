@@ -26,7 +26,7 @@ const START: u64 = 0xf_ffff << START_SHIFT;
 const BOOT_SHIFT: u32 = 52;
 const BOOT: u64 = 0xfff << BOOT_SHIFT;
 
-/// The process number as [`note`] found it, or 0 before.
+/// The process number for [`noted`], or 0 before the first call.
 static NOTED: AtomicU64 = AtomicU64::new(0);
 
 /// The number of this process, once all of it is known, or 0.
@@ -50,13 +50,24 @@ pub(crate) fn own() -> u64 {
 /// Notes which process this is. A child of a fork calls it, because it is another one.
 pub fn note() {
     OWN.store(0, Ordering::Relaxed);
-    NOTED.store(process(), Ordering::Relaxed);
+    note_number();
 }
 
-/// Returns the process number that was noted, or 0. This takes no call of the system.
+/// Returns the process number that was noted. Only [`note`] changes it. Later calls take no call of
+/// the system.
 #[inline]
 pub(crate) fn noted() -> u64 {
-    NOTED.load(Ordering::Relaxed)
+    match NOTED.load(Ordering::Relaxed) {
+        0 => note_number(),
+        noted => noted,
+    }
+}
+
+#[cold]
+fn note_number() -> u64 {
+    let process = process();
+    NOTED.store(process, Ordering::Relaxed);
+    process
 }
 
 /// Returns the process number that the system knows a process by.

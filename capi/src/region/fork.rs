@@ -23,11 +23,6 @@ static HOLDS_PUBLISHED: AtomicBool = AtomicBool::new(false);
 /// Registers the handlers at the first call. They run before those of malloc, which were
 /// registered before.
 pub(super) fn register() {
-    if IS_REGISTERED.load(Ordering::Relaxed) {
-        return;
-    }
-    // Each thread does so before it opens a region, because the number is in the marks of threads.
-    note_process();
     if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
         // SAFETY: the handlers take no arguments and exist as long as the library.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
