@@ -3,8 +3,8 @@
  *
  *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
  *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any of these;
- *                        process_vm_readv, rename, getcwd, readlink,
- *                        seals (fcntl with F_ADD_SEALS)
+ *                        process_vm_readv, rename, getcwd, readlink, open and read of
+ *                        files of /proc, seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
  *   REFUSE_AFTER=K       the first K of them pass (0)
  *
@@ -195,6 +195,26 @@ int rename(const char *from, const char *to) {
 ssize_t readlink(const char *path, char *buffer, size_t length) {
     if (is_counted("readlink")) return refuse(EACCES);
     return told(raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)buffer, (long)length, 0, 0));
+}
+
+/* The file of /proc that was opened last. */
+static atomic_int of_proc = -1;
+
+int open(const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    long mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, int) : 0;
+    va_end(list);
+    bool is_of_proc = strncmp(path, "/proc/", 6) == 0;
+    if (is_of_proc && is_counted("open")) return (int)refuse(EACCES);
+    int file = (int)told(raw(SYS_openat, AT_FDCWD, (long)path, flags, mode, 0, 0));
+    if (is_of_proc) atomic_store(&of_proc, file);
+    return file;
+}
+
+ssize_t read(int file, void *buffer, size_t length) {
+    if (file == atomic_load(&of_proc) && is_counted("read")) return refuse(EIO);
+    return told(raw(SYS_read, file, (long)buffer, (long)length, 0, 0, 0));
 }
 
 char *getcwd(char *buffer, size_t length) {

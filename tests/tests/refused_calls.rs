@@ -148,6 +148,20 @@ fn old_blocks_that_cannot_be_read_have_no_type() {
     assert!(old.iter().all(|line| line.ends_with("\tnotype\t")), "{old:?}");
 }
 
+/// Only the lines that say in which files the callers lie are missing.
+#[test]
+fn a_misuse_is_told_where_the_list_of_mappings_cannot_be_read() {
+    for kind in ["open", "read"] {
+        let (_, status, errors) = refused(kind, "twice", "");
+        assert_eq!(status, "signal 6", "{kind}");
+        let is_double_free = errors.starts_with("<lumalloc>: double free of 0x");
+        assert!(is_double_free && errors.contains(" (size 40960, arena 0); from 0x"), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{kind}: {errors}");
+    }
+    let (_, _, errors) = refused("rename", "twice", "");
+    assert!(errors.lines().count() > 3, "otherwise they are there: {errors}");
+}
+
 /// The callers come from the stack itself, which no call is needed to read.
 #[test]
 fn a_misuse_is_told_where_memory_cannot_be_read_by_a_call() {

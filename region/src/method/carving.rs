@@ -164,6 +164,7 @@ pub(super) fn rounded(request: usize) -> Option<usize> {
     }
     Some(request.max(1).next_multiple_of(GRANULE))
 }
+
 /// Returns the first multiple of `align` where a block of `size` bytes fits between two addresses.
 fn place(start: usize, end: usize, size: usize, align: usize) -> Option<usize> {
     let at = start.checked_next_multiple_of(align)?;

@@ -211,7 +211,7 @@ impl HookedPages<'_> {
     pub(in crate::back) fn open_all(&self) {
         for state in ExtentState::FREE.into_iter().filter(|_| self.hooked.is_some()) {
             let runs = core::iter::successors(self.runs.oldest(state), |run| run.younger.get());
-            runs.for_each(|run| _ = access::is_opened(run));
+            runs.for_each(|run| _ = access::open_if_closed(run));
         }
     }
 

@@ -89,7 +89,7 @@ pub(in crate::back) fn may_leave_gap(pages: usize) -> bool {
 /// and returns `None`.
 #[inline]
 pub(in crate::back) fn opened(run: InHand, put_back: impl FnOnce(InHand)) -> Option<InHand> {
-    if !is_opened(&run) {
+    if !open_if_closed(&run) {
         put_back(run);
         return None;
     }
@@ -98,7 +98,7 @@ pub(in crate::back) fn opened(run: InHand, put_back: impl FnOnce(InHand)) -> Opt
 
 /// Opens a run if it is closed. Returns `false` if the system refuses.
 #[inline]
-pub(crate) fn is_opened(run: &Extent) -> bool {
+pub(crate) fn open_if_closed(run: &Extent) -> bool {
     !run.marks.is_closed() || open(run)
 }
 
@@ -160,7 +160,7 @@ mod tests {
         shut(&run);
         close_again(&run);
         assert!(run.marks.is_closed());
-        assert!(is_opened(&run) && is_opened(&run));
+        assert!(open_if_closed(&run) && open_if_closed(&run));
         // The system refuses what is not mapped, but closes what lies before it.
         untouchable::release(mapped + PAGE, PAGE);
         shut(&run);

@@ -287,7 +287,7 @@ pub(in crate::middle) fn grow(
     let more = pages - run.pages();
     let taken = arena.pages.lock().allocator.hooks().take_behind(run, more)?;
     let is_ready = |taken: &InHand| {
-        access::is_opened(taken)
+        access::open_if_closed(taken)
             && hook_calls::commit(arena.hooks(), taken)
             && hook_calls::may_append(arena.hooks(), run, taken)
     };

@@ -25,7 +25,7 @@ const HOLDS: usize = 64;
 /// System calls while one lock is held, if all free pages are to go now.
 const CALLS_AT_ONCE: usize = 256;
 /// If all free pages are to go now, calls and slabs are at least this part of those passed over.
-const PART: usize = 16;
+const PART_OF_SEEN: usize = 16;
 /// Slabs that are looked at while one lock is held.
 const LOOKED_AT: usize = 4096;
 /// A look ends when the system has refused so many calls, as it does for locked memory.
@@ -78,8 +78,9 @@ impl<'a> Look<'a> {
         self.seen = 0;
         for _ in 0..holds {
             // Passing over takes time too, so as much is done behind many slabs as they took.
+            let part = self.seen / PART_OF_SEEN;
             let (calls, left) = match self.age {
-                0 => (CALLS_AT_ONCE.max(self.seen / PART), LOOKED_AT.max(self.seen / PART)),
+                0 => (CALLS_AT_ONCE.max(part), LOOKED_AT.max(part)),
                 _ => (CALLS, LOOKED_AT),
             };
             (self.calls, self.left, self.passed_over) = (calls, left, self.seen);
