@@ -200,6 +200,31 @@ static void backtraces()
   CHECK(stack[0] == place);
 }
 
+static void no_frames(void **, unsigned *count, unsigned) { *count = 0; }
+
+static void *kept[30];
+
+__attribute__((noinline)) static void earlier_place()
+{
+  for (int i = 0; i < 10; i++) kept[i] = malloc(112);
+}
+
+__attribute__((noinline)) static void later_place()
+{
+  for (int i = 20; i < 30; i++) kept[i] = malloc(112);
+}
+
+// Blocks without a stack, between those of two places. They are left for the profile.
+static void without_a_stack()
+{
+  earlier_place();
+  CHECK(set(PREFIX "backtrace", no_frames) == 0);
+  for (int i = 10; i < 20; i++) kept[i] = malloc(4096);
+  CHECK(depth == 0 && requested == 4096);
+  CHECK(set(PREFIX "backtrace", allocators_own) == 0);
+  later_place();
+}
+
 static std::string written;
 
 static void note_dump(const char *name) { written += name; written += ";"; }
@@ -261,6 +286,7 @@ int main(int argc, char **argv)
   each_way();
   many_threads();
   backtraces();
+  without_a_stack();
   dumps(argv[2]);
   return 0;
 }

@@ -250,7 +250,11 @@ fn the_hooks_of_a_program_see_each_sample_each_free_and_each_profile() {
     let name = scratch("profile-hooks").join("own.heap");
     let run = Run::preloaded(&program).args(["on".as_ref(), name.as_os_str()]);
     assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
-    assert!(std::fs::read_to_string(name).expect("a profile").starts_with("heap_v2/1\n"));
+    assert!(std::fs::read_to_string(&name).expect("a profile").starts_with("heap_v2/1\n"));
+    // jeprof gives what has no stack to no place.
+    let report = jeprof(&program, &name, &[]);
+    assert_eq!((report.alone("earlier_place"), report.alone("later_place")), (1120, 1120));
+    assert!(report.total >= 10 * 4096 + 2 * 1120, "{}", report.total);
     assert_eq!(Run::preloaded(&program).args(["off"]).stdout(), "");
 }
 

@@ -20,6 +20,8 @@ pub(crate) mod names;
 #[allow(unsafe_code)]
 pub(crate) mod hooks;
 #[allow(unsafe_code)]
+mod hash_tree;
+#[allow(unsafe_code)]
 pub(crate) mod sites;
 pub(crate) mod event;
 #[allow(unsafe_code)]

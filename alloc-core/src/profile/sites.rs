@@ -9,9 +9,9 @@
 //!   hash of the site and the size ──▶ SizeCount
 //! ```
 
+use super::hash_tree::{Below, HashTree, Record, nothing_below};
 use super::hooks::DEEPEST;
 use crate::back::metadata;
-use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
@@ -20,8 +20,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What hashes are multiplied by.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// log2 of the places by hash.
-const LG_PLACES: u32 = 14;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
 /// Sizes that are counted apart for each site. Beyond them the counts are those of the size class.
@@ -36,7 +34,7 @@ pub(crate) struct Site {
     number: u32,
     /// The site that was made before it.
     older: Option<&'static Site>,
-    next: AtomicPtr<Site>,
+    below: Below<Site>,
     sizes: AtomicPtr<SizeCount>,
     /// The number of sizes.
     size_count: AtomicU32,
@@ -50,9 +48,9 @@ pub(crate) struct SizeCount {
     requested: usize,
     /// Bytes that a block has.
     usable: usize,
-    /// The next one of the site, and the next one of the place.
+    /// The next one of the site.
     next: AtomicPtr<SizeCount>,
-    next_in_place: AtomicPtr<SizeCount>,
+    below: Below<SizeCount>,
     allocated: AtomicU64,
     freed: AtomicU64,
 }
@@ -64,13 +62,10 @@ pub(crate) struct Counted {
     pub(crate) freed: u64,
 }
 
-type Places = [AtomicPtr<Site>; 1 << LG_PLACES];
-
-/// The first site of each place.
-static PLACES: Places = [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
-/// The first counts of each place.
-static COUNTS: [AtomicPtr<SizeCount>; 1 << LG_PLACES] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
+/// The sites by their stacks.
+static SITES: HashTree<Site> = HashTree::new();
+/// The counts of all sites, by site and size.
+static COUNTS: HashTree<SizeCount> = HashTree::new();
 /// The site that was made last.
 static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
@@ -136,37 +131,21 @@ fn hash(stack: &[usize]) -> u64 {
     })
 }
 
-fn place(hash: u64) -> &'static AtomicPtr<Site> {
-    // SAFETY: the upper bits of a hash are an index of the array.
-    unsafe { at(&PLACES, (hash >> (64 - LG_PLACES)) as usize) }
-}
-
-fn chain(hash: u64) -> impl Iterator<Item = &'static Site> {
-    let load = |link: &AtomicPtr<Site>| {
-        // Acquire: pairs with the Release in `make`.
-        let site = link.load(Ordering::Acquire);
-        // SAFETY: sites are never unmapped.
-        unsafe { site.as_ref() }
-    };
-    core::iter::successors(load(place(hash)), move |site: &&'static Site| load(&site.next))
-}
-
 fn find(hash: u64, stack: &[usize]) -> Option<&'static Site> {
-    chain(hash).find(|site| site.hash == hash && site.frames() == stack)
+    SITES.find(hash, |site| site.hash == hash && site.frames() == stack)
 }
 
 /// Makes the site of a stack. Called under the lock.
 fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     let bytes = size_of::<Site>() + size_of_val(stack);
     let memory = metadata::allocate(bytes, align_of::<Site>())?.cast::<Site>();
-    let first = place(hash);
     let site = Site {
         hash,
         depth: stack.len() as u32,
         number: MADE.get() as u32 + 1,
         // SAFETY: sites are never unmapped.
         older: unsafe { NEWEST.load(Ordering::Relaxed).as_ref() },
-        next: AtomicPtr::new(first.load(Ordering::Relaxed)),
+        below: nothing_below(),
         sizes: AtomicPtr::new(core::ptr::null_mut()),
         size_count: AtomicU32::new(0),
     };
@@ -178,13 +157,14 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     unsafe { frames.as_ptr().copy_from_nonoverlapping(stack.as_ptr(), stack.len()) };
     MADE.add(1);
     USED.add(bytes as u64);
-    // Release: pairs with the Acquire in `newest_first`. Stored before the place, because what the
-    // heap monitor writes names sites that were found by their place, and finds them by this walk.
+    // Release: pairs with the Acquire in `newest_first`. Stored before it is added to the table,
+    // because what the heap monitor writes names sites that the table gave, and finds them by this
+    // walk.
     NEWEST.store(memory.as_ptr(), Ordering::Release);
-    // Release: pairs with the Acquire in `chain`.
-    first.store(memory.as_ptr(), Ordering::Release);
     // SAFETY: just written, and never unmapped.
-    Some(unsafe { memory.as_ref() })
+    let site = unsafe { memory.as_ref() };
+    SITES.add(hash, site);
+    Some(site)
 }
 
 /// Returns all sites, the last one that was made first. That is their order in memory, so a walk
@@ -224,24 +204,13 @@ impl Site {
         })
     }
 
-    /// Returns where counts of a size are found.
-    fn place_of(&self, requested: usize) -> &'static AtomicPtr<SizeCount> {
-        let key = u64::from(self.number) << 32 ^ requested as u64;
-        // SAFETY: the upper bits of a hash are an index of the array.
-        unsafe { at(&COUNTS, (key.wrapping_mul(MULTIPLIER) >> (64 - LG_PLACES)) as usize) }
+    /// Returns the hash of the site and a size.
+    fn hash_with(&self, requested: usize) -> u64 {
+        (u64::from(self.number) << 32 ^ requested as u64).wrapping_mul(MULTIPLIER)
     }
 
     fn find(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
-        let load = |link: &AtomicPtr<SizeCount>| {
-            // Acquire: pairs with the Release in `add`.
-            let count = link.load(Ordering::Acquire);
-            // SAFETY: counts are never unmapped.
-            unsafe { count.as_ref() }
-        };
-        let first = load(self.place_of(requested));
-        let mut counts =
-            core::iter::successors(first, |count: &&'static SizeCount| load(&count.next_in_place));
-        counts.find(|count| {
+        COUNTS.find(self.hash_with(requested), |count| {
             core::ptr::eq(count.site, self)
                 && (count.requested, count.usable) == (requested, usable)
         })
@@ -250,14 +219,13 @@ impl Site {
     /// Adds the counts of a size. Called under the lock.
     fn add(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
         let bytes = size_of::<SizeCount>();
-        let place = self.place_of(requested);
         let memory = metadata::allocate(bytes, align_of::<SizeCount>())?.cast::<SizeCount>();
         let count = SizeCount {
             site: self,
             requested,
             usable,
             next: AtomicPtr::new(self.sizes.load(Ordering::Relaxed)),
-            next_in_place: AtomicPtr::new(place.load(Ordering::Relaxed)),
+            below: nothing_below(),
             allocated: AtomicU64::new(0),
             freed: AtomicU64::new(0),
         };
@@ -267,10 +235,22 @@ impl Site {
         // Release: pairs with the Acquire in `sizes`.
         self.sizes.store(memory.as_ptr(), Ordering::Release);
         self.size_count.fetch_add(1, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `find`.
-        place.store(memory.as_ptr(), Ordering::Release);
         // SAFETY: just written, and never unmapped.
-        Some(unsafe { memory.as_ref() })
+        let count = unsafe { memory.as_ref() };
+        COUNTS.add(self.hash_with(requested), count);
+        Some(count)
+    }
+}
+
+impl Record for Site {
+    fn below(&self) -> &Below<Self> {
+        &self.below
+    }
+}
+
+impl Record for SizeCount {
+    fn below(&self) -> &Below<Self> {
+        &self.below
     }
 }
 
