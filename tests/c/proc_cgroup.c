@@ -1,6 +1,7 @@
 /* Tells what became of the container's bounds. With an argument: 64 MiB are used and freed in one
  * arena, then 64 MiB used in another: with decay off, nothing but the soft bound gives the first
- * ones back. "unbound" takes the bound off before. */
+ * ones back. "unbound" takes the bound off before. Any other argument is what the container may
+ * have from then on: it is written between the two. */
 #include "lumalloc.h"
 #include "proc_common.h"
 
@@ -16,13 +17,20 @@ static void use(unsigned arena) {
     }
 }
 
-static void grow(void) {
+/* Changes what the container may have. */
+static void resize(const char *bytes) {
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "w");
+    CHECK(file != NULL && fputs(bytes, file) > 0 && fclose(file) == 0);
+}
+
+static void grow(const char *what) {
     unsigned arenas[2];
     size_t length = sizeof arenas[0];
     CHECK(mallctl("arenas.create", &arenas[0], &length, NULL, 0) == 0);
     CHECK(mallctl("arenas.create", &arenas[1], &length, NULL, 0) == 0);
     use(arenas[0]);
     for (size_t at = 0; at < BLOCKS; at++) dallocx(blocks[at], MALLOCX_TCACHE_NONE);
+    if (strcmp(what, "grow") != 0 && strcmp(what, "unbound") != 0) resize(what);
     use(arenas[1]);
 }
 
@@ -34,7 +42,7 @@ int main(int argc, char **argv) {
     CHECK(mallctl("arenas.narenas", &narenas, &length, NULL, 0) == 0);
     if (argc > 1 && strcmp(argv[1], "unbound") == 0)
         CHECK(mallctl("limit.soft", NULL, NULL, &none, sizeof none) == 0);
-    if (argc > 1) grow();
+    if (argc > 1) grow(argv[1]);
     say("soft=%zu narenas=%u rss_kib=%zu\n", soft, narenas, rss_kib());
     return 0;
 }

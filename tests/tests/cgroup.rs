@@ -112,6 +112,20 @@ fn the_bound_gives_unused_pages_back() {
     assert!(rss(&["unbound"]) > 128 * MIB, "or the bound had nothing to do");
 }
 
+#[test]
+fn a_bound_that_changes_while_the_process_runs_counts() {
+    if !has_namespaces("a bound that changes") {
+        return;
+    }
+    let rss = |name, from, to| {
+        let said = inside(name, "0::/\n", &[("memory.max", from)], &[to]);
+        number(&said, "rss_kib") << 10
+    };
+    assert!(rss("raised", "104857600\n", "1073741824\n") > 128 * MIB);
+    assert!(rss("removed", "104857600\n", "max\n") > 128 * MIB);
+    assert!(rss("lowered", "1073741824\n", "104857600\n") < 95 * MIB);
+}
+
 /// A group below that of the process, with a bound of 100 MiB. Removed when it goes out of scope.
 struct Group(PathBuf);
 

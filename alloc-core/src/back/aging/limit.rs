@@ -13,7 +13,10 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The hard bound in bytes. 0 is no bound.
 static HARD: AtomicUsize = AtomicUsize::new(0);
+/// The soft bound in bytes, with [`OF_CONTAINER`] unless it was set.
 static SOFT: AtomicUsize = AtomicUsize::new(UNKNOWN);
+/// The soft bound is that of the container, which may change while the process runs.
+const OF_CONTAINER: usize = 1 << (usize::BITS - 1);
 /// The soft bound was not set, and the bound of the container was not read yet.
 const UNKNOWN: usize = usize::MAX;
 /// Pages held from which on the bound of the container is read.
@@ -23,6 +26,11 @@ const PART: u64 = 95;
 /// Unused pages are purged once more after growth by this part of the soft bound, or at the bound
 /// if what is held was meanwhile by this part less than the last purge had left.
 const AGAIN: usize = 64;
+
+/// The bound of the container is read again after growth by this part of it.
+const READ_AGAIN: usize = 16;
+/// Bytes held from which on the bound of the container is read again.
+static READ_AT: AtomicUsize = AtomicUsize::new(0);
 
 /// Pages with memory in all arenas, as they last reported.
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -59,26 +67,38 @@ pub(crate) fn set_hard(bytes: usize) {
     HARD.store(bytes, Relaxed);
 }
 
-/// The soft bound in bytes, or 0. Reads the container's if none was set. Called under no lock.
+/// The soft bound in bytes, or 0. Reads that of the container if none was set. Called under no
+/// lock.
 pub(crate) fn soft() -> usize {
-    match SOFT.load(Relaxed) {
-        UNKNOWN => of_container(),
-        bytes => bytes,
+    let known = SOFT.load(Relaxed);
+    if known & OF_CONTAINER == 0 { known } else { of_container(known) }
+}
+
+/// Reads the bound of the container, instead of what was `known` of it.
+#[cold]
+#[inline(never)]
+fn of_container(known: usize) -> usize {
+    let bytes = match memory_quota::bytes() {
+        Some(quota) => (u128::from(quota) * u128::from(PART) / 100) as usize & !OF_CONTAINER,
+        None => without_reading(known),
+    };
+    READ_AT.store(held().saturating_add(bytes / READ_AGAIN), Relaxed);
+    // Fails if the program has set the bound meanwhile.
+    match SOFT.compare_exchange(known, bytes | OF_CONTAINER, Relaxed, Relaxed) {
+        Ok(_) => bytes,
+        Err(other) => without_reading(other),
     }
 }
 
-#[cold]
-#[inline(never)]
-fn of_container() -> usize {
-    let quota = memory_quota::bytes().unwrap_or(0);
-    let bytes = (u128::from(quota) * u128::from(PART) / 100) as usize;
-    SOFT.store(bytes, Relaxed);
-    bytes
+/// Returns the bytes of a value of [`SOFT`]. No bound is known until that of the container was
+/// read.
+fn without_reading(soft: usize) -> usize {
+    if soft == UNKNOWN { 0 } else { soft & !OF_CONTAINER }
 }
 
 /// Sets the soft bound.
 pub(crate) fn set_soft(bytes: usize) {
-    SOFT.store(bytes.min(UNKNOWN - 1), Relaxed);
+    SOFT.store(bytes.min(!OF_CONTAINER), Relaxed);
     PURGE_AT.store(0, Relaxed);
     DUE.store(bytes != 0, Relaxed);
 }
@@ -107,7 +127,8 @@ pub(crate) fn reaches() -> u64 {
 
 /// Notes that unused pages were purged, and when the next purge is due.
 pub(crate) fn note_purge() {
-    PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
+    let soft = without_reading(SOFT.load(Relaxed));
+    PURGE_AT.store(held().saturating_add(soft / AGAIN), Relaxed);
 }
 
 /// How much memory is held beside a soft bound.
@@ -136,6 +157,17 @@ fn level(held: usize, soft: usize, put_off: usize) -> Level {
         Level::Fallen
     } else {
         Level::PutOff
+    }
+}
+
+/// Notes whether the bound `soft` of the container is to be read again, with `held` bytes beside
+/// it. After a fall it is read again after growth from there.
+fn note_growth(held: usize, soft: usize) {
+    let (read_at, part) = (READ_AT.load(Relaxed), soft / READ_AGAIN);
+    if held >= read_at {
+        DUE.store(true, Relaxed);
+    } else if held + 2 * part < read_at {
+        READ_AT.store(held + part, Relaxed);
     }
 }
 
@@ -259,10 +291,16 @@ impl Bounds {
         let all = HELD.fetch_add(change, Relaxed).wrapping_add(change);
         intervals::note_held(all);
         match SOFT.load(Relaxed) {
-            0 => {}
+            0 | OF_CONTAINER => {}
             UNKNOWN if all < WORTH_A_LOOK => {}
             UNKNOWN => DUE.store(true, Relaxed),
-            soft => note_beside(bytes_beside_records(all), soft),
+            soft => {
+                let held = bytes_beside_records(all);
+                if soft & OF_CONTAINER != 0 {
+                    note_growth(held, soft & !OF_CONTAINER);
+                }
+                note_beside(held, soft & !OF_CONTAINER);
+            }
         }
     }
 }
