@@ -2,6 +2,8 @@
  * `launch warm MIB` touches so much memory and gives it back: on a virtual machine the next process
  * then finds memory that the host has given already.
  *
+ * After SECONDS the child is killed, with all that it has started in its process group.
+ *
  * A child's ru_maxrss starts at the resident size of whoever spawned it (exec keeps the high-water
  * mark of the address space it replaces). This helper is a small static program, so that the floor
  * is under 1 MiB and the same for all, and LD_PRELOAD in its environment reaches the child alone. */
@@ -21,7 +23,7 @@ static pid_t child;
 
 static void on_alarm(int signal) {
     (void)signal;
-    kill(child, SIGKILL);
+    kill(-child, SIGKILL);
 }
 
 static unsigned long long microseconds(struct timeval time) {
@@ -41,7 +43,11 @@ int main(int argc, char **argv) {
     int status;
     if (argc < 3) return 2;
     if (strcmp(argv[1], "warm") == 0) return warm((size_t)atoi(argv[2]) << 20);
-    if (posix_spawn(&child, argv[2], NULL, NULL, argv + 2, environ) != 0) return 2;
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    if (posix_spawn(&child, argv[2], NULL, &attributes, argv + 2, environ) != 0) return 2;
     signal(SIGALRM, on_alarm);
     alarm((unsigned)atoi(argv[1]));
     while (wait4(child, &status, 0, &usage) < 0)

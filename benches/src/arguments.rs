@@ -33,7 +33,7 @@ lumalloc beside its peers.
     --without A,B     not these
                       lumalloc-old: the checkout that LUMALLOC_OLD names
     --only A,B        these cases: pair, rust/pair, c/, group-a (default: all)
-    --merge           keep what was measured before of other cases
+    --merge           keep what was measured before of other cases, by the same peers
     --out DIR         where the results go (default: benches/results)
 ";
 
@@ -97,6 +97,7 @@ fn parse_options(command: &str, arguments: &[String]) -> Result<Options, String>
         }
         if option == "--merge" {
             options.merge = true;
+            options.as_given.push(option.clone());
             continue;
         }
         let value = rest.next().ok_or_else(|| format!("{option} wants a value, or is unknown"))?;
@@ -170,7 +171,7 @@ mod tests {
             panic!("a measurement")
         };
         assert_eq!(kinds, Kind::ALL);
-        assert!(options.merge);
+        assert!(options.merge && options.as_given.contains(&"--merge".to_owned()));
         assert_eq!(options.peers.len(), PEERS.len() - 2, "all but the old builds");
         assert!(!ratios("ratios").unwrap().merge);
         assert!(matches!(parse(&words("report --out here")), Ok(Command::Report(_))));

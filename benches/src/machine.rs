@@ -30,6 +30,30 @@ pub(crate) fn facts(contenders: &[Contender], command_line: &str) -> Vec<(String
     facts
 }
 
+/// Those of the newer facts, and behind them the earlier ones that differ, for rows that were
+/// measured earlier and are kept.
+pub(crate) fn merged(
+    newer: Vec<(String, String)>,
+    earlier: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let mut facts = newer;
+    for (name, value) in earlier {
+        let name = match name.strip_suffix(OF_EARLIER) {
+            Some(_) => name,
+            None if facts.contains(&(name.clone(), value.clone())) => continue,
+            None => name + OF_EARLIER,
+        };
+        let fact = (name, value);
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+    }
+    facts
+}
+
+/// Follows the names of facts of rows that were measured before others of the same file.
+const OF_EARLIER: &str = ", of earlier rows";
+
 fn fact(name: &str, value: String) -> (String, String) {
     (name.to_owned(), value)
 }
@@ -54,4 +78,25 @@ fn processor() -> String {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fact, merged};
+
+    #[test]
+    fn facts_of_earlier_rows_stay_where_they_differ() {
+        let facts = |command: &str| {
+            vec![fact("command", command.to_owned()), fact("kernel", "6".to_owned())]
+        };
+        let two = merged(facts("second"), facts("first"));
+        let names = |facts: &[(String, String)]| -> Vec<String> {
+            facts.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+        };
+        let earlier = "command, of earlier rows: first";
+        assert_eq!(names(&two), ["command: second", "kernel: 6", earlier]);
+        let three = merged(facts("third"), two);
+        let second = "command, of earlier rows: second";
+        assert_eq!(names(&three), ["command: third", "kernel: 6", second, earlier]);
+    }
 }

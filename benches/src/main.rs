@@ -69,6 +69,21 @@ fn earlier(out: &Path, kind: Kind) -> Result<Option<Store>, String> {
     }
 }
 
+/// Refuses to keep rows of peers that are not measured now, because the best peer of the cases that
+/// are measured now would not be found among all.
+fn has_all_peers(before: &Store, cases: &[Case], options: &Options) -> Result<(), String> {
+    for door in [Door::C, Door::Rust] {
+        let missing = before.peers_beside(door, &options.peers);
+        if cases.iter().any(|case| case.door == door) && !missing.is_empty() {
+            let list = missing.join(", ");
+            return Err(format!(
+                "--merge: the earlier results have peers that --peers leaves out: {list}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Measures, and returns how many series failed.
 fn measure(
     kinds: &[Kind],
@@ -90,6 +105,7 @@ fn measure(
     for &kind in kinds {
         let cases: Vec<Case> = cases.iter().copied().filter(|case| kind.wants(*case)).collect();
         let before = if options.merge { earlier(out, kind)? } else { None };
+        before.as_ref().map_or(Ok(()), |before| has_all_peers(before, &cases, options))?;
         let file = format!("{}.csv", kind.name());
         let save = |store: &Store| {
             let all = before.clone().map_or_else(|| store.clone(), |old| old.with(store.clone()));

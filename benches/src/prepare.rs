@@ -2,7 +2,7 @@
 //! peers, one Rust binary per allocator. All results go to `bench/` in the target directory.
 
 use crate::peers::{OLD_CHECKOUT, Peer};
-use crate::sources::{debian_version, shared_object_of};
+use crate::sources::{commit_of, debian_version, shared_object_of};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -128,12 +128,16 @@ pub(crate) fn contender(
     }
     let (mut rust_binary, mut rust_version) = (None, None);
     if let Some((feature, package)) = peer.rust.filter(|_| for_rust) {
-        rust_binary = Some(if peer.is_old() {
-            rust_binary_of(places, &places.old()?, "old-peers", feature)?
+        let (checkout, build) = if peer.is_old() {
+            (places.old()?, "old-peers")
         } else {
-            rust_binary_of(places, &places.root, "peers", feature)?
+            (places.root.clone(), "peers")
+        };
+        rust_binary = Some(rust_binary_of(places, &checkout, build, feature)?);
+        rust_version = Some(match peer.is_ours() {
+            true => commit_of(&checkout),
+            false => rust_version_of(places, package)?,
         });
-        rust_version = Some(rust_version_of(places, package)?);
     }
     Ok(Contender { peer, shared_object, rust_binary, versions: (c_version, rust_version) })
 }

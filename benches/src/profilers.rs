@@ -5,9 +5,11 @@
 
 use crate::arguments::number;
 use crate::figures::Figure;
+use crate::machine;
 use crate::peers;
 use crate::prepare::{self, Places, finish};
 use crate::report::aligned;
+use crate::sources::debian_version;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -62,26 +64,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     };
     let places = Places::find()?;
     let mut samples: BTreeMap<(usize, usize), Vec<Sample>> = BTreeMap::new();
-    let library = library(&places)?;
+    let ours = prepare::contender(&places, peers::by_name(peers::OURS)?, (true, false))?;
+    let library = ours.shared_object.clone().ok_or("our shared object was not built")?;
+    let mut facts = machine::facts(&[ours], &format!("profilers --rounds {rounds}"));
+    facts.push(("heaptrack".to_owned(), debian_version("heaptrack")));
     let program = built(&places)?;
-    for _ in 0..rounds {
+    for round in 0..rounds as usize {
         for (load, (_, words)) in LOADS.iter().enumerate() {
-            for (way, how) in WAYS.iter().enumerate() {
+            for turn in 0..WAYS.len() {
+                let way = (round + turn) % WAYS.len();
+                let how = &WAYS[way];
                 let sample = one(&places, &library, &program, how, words)
                     .map_err(|why| format!("{}: {why}", how.name))?;
                 samples.entry((load, way)).or_default().push(sample);
             }
         }
     }
-    let text = markdown(&samples, rounds);
+    let text = markdown(&samples, rounds, &facts);
     println!("{text}");
     fs::write(places.benches("results/profilers.md"), text)
         .map_err(|error| format!("profilers.md: {error}"))
-}
-
-fn library(places: &Places) -> Result<PathBuf, String> {
-    let ours = prepare::contender(places, peers::by_name(peers::OURS)?, (true, false))?;
-    ours.shared_object.ok_or_else(|| "our shared object was not built".to_owned())
 }
 
 fn built(places: &Places) -> Result<PathBuf, String> {
@@ -110,7 +112,9 @@ fn one(
             command
         }
     };
-    command.args(words).current_dir(&directory);
+    // heaptrack is a script, which looks for its tools.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.args(words).current_dir(&directory).env_clear().env("PATH", path);
     if let Some(conf) = way.conf {
         command.env("LD_PRELOAD", library).env("LUMALLOC_CONF", conf);
     }
@@ -123,15 +127,22 @@ fn one(
     Ok((time, bytes))
 }
 
-fn markdown(samples: &BTreeMap<(usize, usize), Vec<Sample>>, rounds: u32) -> String {
-    let mut text = format!(
-        "# What recording allocations costs\n\n\
-         Made by `cargo run --release -p lumalloc-bench -- profilers --rounds {rounds}`: a C \
-         program that replaces blocks\nof 8 to 519 bytes at random, from six functions deep, \
-         interleaved over all ways; medians of {rounds} rounds. *Added* is\nwhat a pair of free \
-         and malloc takes longer than without recording: lumalloc's ways beside lumalloc, \
-         heaptrack's\nbeside glibc. Ratios are medians of those within rounds. The file is what \
-         one run of 1,000,000 pairs writes.\n"
+fn markdown(
+    samples: &BTreeMap<(usize, usize), Vec<Sample>>,
+    rounds: u32,
+    facts: &[(String, String)],
+) -> String {
+    let mut text = String::from("# What recording allocations costs\n\n");
+    for (name, value) in facts {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    let _ = write!(
+        text,
+        "\nA C program that replaces blocks of 8 to 519 bytes at random, from six functions deep, \
+         interleaved over all ways, of which\neach round begins with another; medians of {rounds} \
+         rounds. *Added* is what a pair of free and malloc takes longer than\nwithout recording: \
+         lumalloc's ways beside lumalloc, heaptrack's beside glibc. Ratios are medians of those \
+         within\nrounds. The file is what one run of 1,000,000 pairs writes.\n"
     );
     for (load, (name, _)) in LOADS.iter().enumerate() {
         let median = |way: usize, of: fn(&Sample) -> f64| {
@@ -181,7 +192,8 @@ mod tests {
                 samples.insert((load, way), vec![(time, 1000 * way as u64)]);
             }
         }
-        let text = markdown(&samples, 1);
+        let text = markdown(&samples, 1, &[("date".to_owned(), "today".to_owned())]);
+        assert!(text.contains("- date: today\n"));
         let rows: Vec<Vec<&str>> = text
             .lines()
             .filter(|line| line.contains("heaptrack --raw") && line.starts_with('|'))

@@ -48,10 +48,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let facts = machine::facts(&contenders, &options.as_given.join(" "));
     let names: Vec<&'static str> = table::PROGRAMS.iter().map(|program| program.name).collect();
     let file = places.built("programs.samples");
-    let kept = keep::merged(&file, options.merge, &names, series, census::notes(&counted))?;
+    let measured = keep::Measured { series, notes: census::notes(&counted), facts };
+    let kept = keep::merged(&file, options.merge, &names, measured)?;
     let comparison = Comparison {
         title: "Programs under each allocator",
-        facts: &facts,
+        facts: &kept.facts,
         notes: &format!("\n## What a run asks for\n\n{}", kept.table(&census::COLUMNS)),
         cases: &kept.cases,
         series: &kept.series,
@@ -100,8 +101,8 @@ pub(crate) fn progress(text: &str) {
 }
 
 /// Runs every program under every allocator, `rounds` times. A round runs all of them before the
-/// next begins, and each round begins with another allocator. One more run before the rounds, which
-/// is not counted, finds out how much memory a program takes.
+/// next begins, and each round begins with another allocator. Runs under each of them before the
+/// rounds, which are not counted, find out how much memory a program takes.
 fn all_rounds(
     stage: &Stage,
     programs: &[&'static Program],
@@ -118,10 +119,11 @@ fn all_rounds(
     let mut printed: Vec<Option<String>> = vec![None; programs.len()];
     let mut peaks = vec![Peak::default(); programs.len()];
     for (program, peak) in programs.iter().zip(&mut peaks) {
-        progress(&format!("warming up: {}", program.name));
-        let done = contenders.last().map(|last| once(stage, program, &|c| preload(c, last)));
-        if let Some(Ok((sample, _))) = done {
-            peak.note(sample.peak_rss_kib);
+        for contender in contenders {
+            progress(&format!("warming up: {} {}", program.name, contender.peer.name));
+            if let Ok((sample, _)) = once(stage, program, &|c| preload(c, contender)) {
+                peak.note(sample.peak_rss_kib);
+            }
         }
     }
     for round in 0..rounds {

@@ -157,9 +157,12 @@ fn count(program: &Path, results: &mut Results) -> Result<(), String> {
 fn instructions(program: &Path, load: &str, heap: &str, operations: usize) -> Result<f64, String> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    let done = command.args([load, heap, &operations.to_string()]).output();
+    let done = command.args([load, heap, &operations.to_string()]).env_clear().output();
     let done = done.map_err(|error| format!("valgrind: {error}"))?;
     let log = String::from_utf8_lossy(&done.stderr).into_owned();
+    if !done.status.success() {
+        return Err(format!("{load} {heap} under valgrind ended with {}:\n{log}", done.status));
+    }
     collected(&log).ok_or_else(|| format!("callgrind collected nothing:\n{log}"))
 }
 

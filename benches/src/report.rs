@@ -113,14 +113,15 @@ pub(crate) fn markdown(results: &Results) -> String {
         }
     }
     if let Some(idle) = &results.idle {
-        text += &idle_tables(idle);
+        text += &idle_tables(idle, store);
     }
     if let Some(calls) = &results.calls {
-        text += &counts(calls, "System calls about memory, of one run", 0, targets::CALLS);
+        let heading = "System calls about memory, of one run";
+        text += &counts((calls, store), heading, 0, targets::CALLS);
     }
     if let Some(instructions) = &results.instructions {
         let heading = "Instructions of one operation, by callgrind";
-        text += &counts(instructions, heading, 1, &["instructions"]);
+        text += &counts((instructions, store), heading, 1, &["instructions"]);
     }
     let stores = [Some(store), results.idle.as_ref(), results.calls.as_ref()];
     text + &failures(stores.into_iter().flatten().chain(&results.instructions))
@@ -153,12 +154,21 @@ fn of_door(store: &Store, door: Door, cases: &[Case]) -> String {
     text
 }
 
-fn idle_tables(idle: &Store) -> String {
+/// The facts of a kind of measurement that differ from those of the ratios.
+fn other_facts(store: &Store, ratios: &Store) -> String {
+    let others = store.facts.iter().filter(|fact| !ratios.facts.contains(fact));
+    let lines: String = others.map(|(name, value)| format!("- {name}: {value}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\nMeasured apart from the ratios:\n\n{lines}") }
+}
+
+fn idle_tables(idle: &Store, ratios: &Store) -> String {
     let mut text = String::from(
         "\n## RSS after 20 seconds of idling, MiB\n\n\
-         In brackets: when the work was done. Pages given back lazily (`MADV_FREE`) count until \
-         the system takes them.\n",
+         One run of each. In brackets: when the work was done. Pages given back lazily \
+         (`MADV_FREE`) count until the system takes them. *: the mean is without the workloads at \
+         which the peer failed.\n",
     );
+    text += &other_facts(idle, ratios);
     let halves: [(&str, Number, Number); 2] = [
         ("defaults", &["worked_kib"], &["idle_kib"]),
         (
@@ -180,7 +190,8 @@ fn idle_tables(idle: &Store) -> String {
             });
             let means = idle.peers(door).into_iter().filter_map(|peer| {
                 let mean = mean(idle, &cases, (peer.name, REFERENCE), after)?;
-                Some(format!("{} {mean:.2}", peer.name))
+                let is_whole = cases.iter().all(|&c| median(idle, c, peer.name, after).is_some());
+                Some(format!("{} {mean:.2}{}", peer.name, if is_whole { "" } else { "*" }))
             });
             let means: Vec<String> = means.collect();
             let _ = writeln!(text, "\nGeometric means, to {REFERENCE}: {}", means.join(", "));
@@ -190,8 +201,13 @@ fn idle_tables(idle: &Store) -> String {
 }
 
 /// Tables of counts, one for C and one for Rust. A count is the sum of the columns.
-fn counts(store: &Store, heading: &str, digits: usize, number: Number) -> String {
-    let mut text = format!("\n## {heading}\n");
+fn counts(
+    (store, ratios): (&Store, &Store),
+    heading: &str,
+    digits: usize,
+    number: Number,
+) -> String {
+    let mut text = format!("\n## {heading}\n{}", other_facts(store, ratios));
     for door in [Door::C, Door::Rust] {
         let cases = behind(store, door);
         if !cases.is_empty() {

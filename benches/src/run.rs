@@ -83,9 +83,13 @@ impl Program {
     pub(crate) fn finish(&self, mut command: Command) -> Result<Answer, String> {
         let done =
             command.output().map_err(|error| format!("the launcher did not start: {error}"))?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        // Such a line says that an option was not understood, so the run is not what its name says.
+        if let Some(warning) = said.lines().find(|line| line.starts_with("<lumalloc>: ")) {
+            return Err(warning.to_owned());
+        }
         let answer = Answer::read(&String::from_utf8_lossy(&done.stdout), &self.origin);
         answer.map_err(|why| {
-            let said = String::from_utf8_lossy(&done.stderr);
             let last = said.lines().last().unwrap_or_default();
             if last.is_empty() { why } else { format!("{why}: {last}") }
         })

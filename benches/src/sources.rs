@@ -5,6 +5,7 @@
 use crate::peers::Preload;
 use crate::prepare::{Places, cargo_build, finish, package_directory};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -62,7 +63,7 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
             let manifest = places.root.join("Cargo.toml");
             cargo_build(&manifest, &places.target, &["-p", "lumalloc-capi"])?;
             let path = places.target.join("release/liblumalloc.so");
-            Ok((Some(path), env!("CARGO_PKG_VERSION").to_owned()))
+            Ok((Some(path), commit_of(&places.root)))
         }
         Preload::Old => {
             let (old, target) = (places.old()?, places.built("old"));
@@ -85,11 +86,31 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
     }
 }
 
-/// The commit of a checkout.
-fn commit_of(checkout: &Path) -> String {
+/// The commit of a checkout, and whether its files differ from it.
+pub(crate) fn commit_of(checkout: &Path) -> String {
     let mut git = Command::new("git");
-    git.arg("-C").arg(checkout).args(["rev-parse", "--short", "HEAD"]);
+    git.arg("-C").arg(checkout).args(["describe", "--always", "--exclude=*", "--dirty=, changed"]);
     finish(&mut git).unwrap_or_else(|_| "of unknown commit".to_owned())
+}
+
+/// Stands for the compiler and the flags of a build in the name of its file, so that a file of
+/// others is not taken for it.
+fn key_of(flags: &[&[&str]]) -> String {
+    let compiler = finish(Command::new("gcc").arg("--version")).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (compiler, flags).hash(&mut hasher);
+    format!("{:08x}", hasher.finish() as u32)
+}
+
+/// Builds a file if it is not there. It gets its name when it is whole, so that a build that was
+/// interrupted is done again.
+fn once(path: &Path, build: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = path.with_extension("unfinished");
+    build(&unfinished)?;
+    fs::rename(&unfinished, path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The version of an installed package.
@@ -105,15 +126,16 @@ fn mimalloc(places: &Places, directory: &str, kind: &str, flags: &[&str]) -> Res
     let source =
         package_directory(places, "libmimalloc-sys")?.join("c_src/mimalloc").join(directory);
     let version = mimalloc_version(&source)?;
-    let path = places.built(&format!("libmimalloc{kind}-{version}.so"));
-    if !path.exists() {
+    let key = key_of(&[&MIMALLOC_FLAGS, flags]);
+    let path = places.built(&format!("libmimalloc{kind}-{version}-{key}.so"));
+    once(&path, |unfinished| {
         let mut compiler = Command::new("gcc");
         compiler.args(MIMALLOC_FLAGS).args(flags);
         for include in ["include", "src"] {
             compiler.arg("-I").arg(source.join(include));
         }
-        finish(compiler.arg(source.join("src/static.c")).arg("-o").arg(&path))?;
-    }
+        finish(compiler.arg(source.join("src/static.c")).arg("-o").arg(unfinished)).map(drop)
+    })?;
     Ok((Some(path), version))
 }
 
@@ -136,17 +158,18 @@ fn jemalloc(places: &Places) -> Result<Built, String> {
     let name = package.to_string_lossy().into_owned();
     let version = name.split_once('+').map(|(_, version)| version.to_owned());
     let version = version.ok_or("tikv-jemalloc-sys names no version of jemalloc")?;
-    let path = places.built(&format!("libjemalloc-{version}.so"));
-    if !path.exists() {
+    let script = "cp -r \"$1/jemalloc\" \"$2\" && cp \"$1\"/configure/* \"$2\" && cd \"$2\" && \
+         ./configure --with-version=\"$3\" --enable-doc=no --disable-static --disable-cxx && \
+         make -j2 build_lib_shared && cp lib/libjemalloc.so.2 \"$4\"";
+    let key = key_of(&[&[script]]);
+    let path = places.built(&format!("libjemalloc-{version}-{key}.so"));
+    once(&path, |unfinished| {
         let copy = places.built("jemalloc");
         let _ = fs::remove_dir_all(&copy);
-        let script = "cp -r \"$1/jemalloc\" \"$2\" && cp \"$1\"/configure/* \"$2\" && cd \"$2\" && \
-             ./configure --with-version=\"$3\" --enable-doc=no --disable-static --disable-cxx && \
-             make -j2 build_lib_shared && cp lib/libjemalloc.so.2 \"$4\"";
         let mut shell = Command::new("sh");
-        shell.args(["-c", script, "sh"]).args([&package, &copy]).arg(&version).arg(&path);
-        finish(&mut shell)?;
-    }
+        shell.args(["-c", script, "sh"]).args([&package, &copy]).arg(&version).arg(unfinished);
+        finish(&mut shell).map(drop)
+    })?;
     Ok((Some(path), version))
 }
 
@@ -154,17 +177,20 @@ fn jemalloc(places: &Places) -> Result<Built, String> {
 fn snmalloc(places: &Places, target: &str) -> Result<Built, String> {
     let package = package_directory(places, "snmalloc-sys")?;
     let version = version_in(&package, "snmalloc-sys");
-    let path = places.built(&format!("lib{target}-{version}.so"));
-    if !path.exists() {
+    let settings = ["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"];
+    let key = key_of(&[&settings]);
+    let path = places.built(&format!("lib{target}-{version}-{key}.so"));
+    once(&path, |unfinished| {
         let build = places.built("snmalloc");
         let mut configure = Command::new("cmake");
         configure.arg("-S").arg(package.join("upstream")).arg("-B").arg(&build);
-        finish(configure.args(["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"]))?;
+        finish(configure.args(settings))?;
         let mut make = Command::new("cmake");
         finish(make.arg("--build").arg(&build).args(["--target", target]))?;
         let file = format!("lib{target}.so");
-        fs::copy(build.join(&file), &path).map_err(|error| format!("{file}: {error}"))?;
-    }
+        let copied = fs::copy(build.join(&file), unfinished);
+        copied.map(drop).map_err(|error| format!("{file}: {error}"))
+    })?;
     Ok((Some(path), version))
 }
 
@@ -175,12 +201,13 @@ fn rpmalloc(places: &Places) -> Result<Built, String> {
     let changes = fs::read_to_string(package.join("rpmalloc/CHANGELOG"))
         .map_err(|error| format!("rpmalloc's CHANGELOG: {error}"))?;
     let version = changes.lines().next().unwrap_or("unknown").to_owned();
-    let path = places.built(&format!("librpmalloc-{version}.so"));
-    if !path.exists() {
+    let key = key_of(&[&RPMALLOC_FLAGS]);
+    let path = places.built(&format!("librpmalloc-{version}-{key}.so"));
+    once(&path, |unfinished| {
         let mut compiler = Command::new("gcc");
         compiler.args(RPMALLOC_FLAGS).arg(package.join("rpmalloc/rpmalloc/rpmalloc.c"));
-        finish(compiler.arg("-o").arg(&path).arg("-ldl"))?;
-    }
+        finish(compiler.arg("-o").arg(unfinished).arg("-ldl")).map(drop)
+    })?;
     Ok((Some(path), format!("{version} of rpmalloc-sys {crate_version}")))
 }
 

@@ -2,6 +2,7 @@
 //! one, so that a long measurement can be made in pieces.
 
 use crate::cases::{self, Case, Door};
+use crate::machine;
 use crate::peers::{self, PEERS, Peer};
 use std::fmt::Write;
 
@@ -76,18 +77,24 @@ impl Store {
         PEERS.iter().filter(|peer| ran(peer)).collect()
     }
 
+    /// The peers that have runs of a kind of program here, and are not among these.
+    pub(crate) fn peers_beside(&self, door: Door, others: &[&'static Peer]) -> Vec<&'static str> {
+        let is_missing = |peer: &&'static Peer| others.iter().all(|other| other.name != peer.name);
+        self.peers(door).into_iter().filter(is_missing).map(|peer| peer.name).collect()
+    }
+
     /// The largest number of rounds of any case.
     pub(crate) fn rounds(&self) -> usize {
         self.rows.iter().map(|row| row.round).max().unwrap_or(0)
     }
 
     /// These runs with newer ones in place of old ones. A case that was measured again is replaced
-    /// as a whole, because ratios are taken within one measurement.
+    /// as a whole, because ratios are taken within one measurement. Facts of the earlier ones stay
+    /// where they differ.
     pub(crate) fn with(mut self, newer: Self) -> Self {
         self.rows.retain(|row| newer.rows.iter().all(|other| other.case != row.case));
         self.rows.extend(newer.rows);
-        self.facts.retain(|(name, _)| newer.facts.iter().all(|(other, _)| other != name));
-        let facts = newer.facts.into_iter().chain(self.facts).collect();
+        let facts = machine::merged(newer.facts, self.facts);
         Self { columns: self.columns, facts, rows: self.rows }
     }
 
@@ -180,6 +187,7 @@ mod tests {
         let case = both.cases()[0];
         assert_eq!(both.sums(case, "glibc", &["one"]), None);
         assert_eq!(both.sums(case, "snmalloc", &["two"]), Some(vec![4.0]));
-        assert_eq!(both.facts[0].1, "7");
+        let kernels: Vec<&str> = both.facts.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(kernels, ["7", "6"]);
     }
 }

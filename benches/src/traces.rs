@@ -139,9 +139,9 @@ fn replay(arguments: &[String]) -> Result<(), String> {
         let trace = trace_path(&places, name);
         floors.push((*name, operations(&trace)?, played(&launch, &replayer, &trace, None)?));
         let mut peak = Peak::default();
-        if let Some(last) = contenders.last() {
-            progress(&format!("warming up: {name}"));
-            let sample = played(&launch, &replayer, &trace, Some(last));
+        for contender in &contenders {
+            progress(&format!("warming up: {name} {}", contender.peer.name));
+            let sample = played(&launch, &replayer, &trace, Some(contender));
             sample.iter().for_each(|sample| peak.note(sample.peak_rss_kib));
         }
         for round in 0..options.rounds {
@@ -185,12 +185,13 @@ fn report(
         notes.push(keep::Note { case: name, cells: cells.to_vec() });
     }
     let names: Vec<&'static str> = RECORDED.iter().map(|(name, _)| *name).collect();
-    let kept = keep::merged(&places.built("traces.samples"), options.merge, &names, series, notes)?;
-    let head = ["", "operations, thousands", "floor: wall time, s", "MiB", "faults"];
     let facts = machine::facts(contenders, &options.as_given.join(" "));
+    let measured = keep::Measured { series, notes, facts };
+    let kept = keep::merged(&places.built("traces.samples"), options.merge, &names, measured)?;
+    let head = ["", "operations, thousands", "floor: wall time, s", "MiB", "faults"];
     let comparison = Comparison {
         title: "Traces of programs, replayed",
-        facts: &facts,
+        facts: &kept.facts,
         notes: &format!(
             "\n## What is replayed\n\nThe floor is the replay without an allocator: reading the \
              trace and looking up slots. It is part of every figure below.\n\n{}",

@@ -43,12 +43,11 @@ pub(super) fn all(task: &Task<'_>) -> Store {
     store
 }
 
-/// Does runs that are not counted, so that the case's peak is known and its code is in the page
-/// cache.
+/// Does runs that are not counted, one on each peer, so that the largest peak is known before any
+/// run counts, and all code is in the page cache.
 fn warm_up(task: &Task<'_>, case: Case, contenders: &[&Contender], peak: &mut Peak) {
-    progress(&format!("warming up: {}", case.name()));
-    let first = contenders.first().filter(|_| contenders.len() > 1);
-    for contender in contenders.last().into_iter().chain(first) {
+    for contender in contenders {
+        progress(&format!("warming up: {} {}", case.name(), contender.peer.name));
         note_peak(peak, &one(task, case, contender));
     }
 }

@@ -74,14 +74,17 @@ impl Comparison<'_> {
         peers
     }
 
-    /// The peer that is best over the whole group, among those that never failed.
+    /// The peer that is best over the whole group, among those that never failed. It is chosen by
+    /// ratios within rounds, as what is shown of it.
     fn best(&self, metric: Metric) -> Option<&'static str> {
-        let theirs = self.peers().into_iter().filter(|peer| !peer.starts_with(OURS));
-        let means = theirs.filter_map(|peer| {
-            let medians: Option<Vec<f64>> =
-                self.cases.iter().map(|case| self.median(case, peer, metric)).collect();
-            Some((peer, geometric_mean(&medians?)?))
-        });
+        let peers = self.peers();
+        let theirs: Vec<&str> = peers.into_iter().filter(|peer| !peer.starts_with(OURS)).collect();
+        let is_whole =
+            |peer: &&&str| self.cases.iter().all(|case| self.median(case, peer, metric).is_some());
+        let common = theirs.iter().find(|peer| **peer == REFERENCE).filter(is_whole);
+        let common = *common.or_else(|| theirs.iter().find(is_whole))?;
+        let means =
+            theirs.iter().filter_map(|peer| Some((*peer, self.mean_to(peer, common, metric)?)));
         means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(peer, _)| peer)
     }
 
