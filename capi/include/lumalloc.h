@@ -11,7 +11,8 @@
  *                      malloc_conf malloc_conf_2_conf_harder malloc_message, extent_hooks_t
  *   lumalloc's own     lumalloc_walk lumalloc_map lumalloc_map_at
  *                      lumalloc_monitor_start lumalloc_monitor_stop
- *   C++                operator new and operator delete, all forms (declared by <new>); a static
+ *   C++                operator new and operator delete, all forms (declared by <new>), which call
+ *                      those of the program that C++ names for them, if it has its own; a static
  *                      program that uses little else of libstdc++ needs
  *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
  *

@@ -24,9 +24,7 @@ extern "C" fn at_load() {
         spare_stderr::make();
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if options::current().hardened {
-        cxx::resolved::begin();
-    }
+    cxx::resolved::begin();
     actions::begin();
     region::malloc::begin();
 }

@@ -111,6 +111,18 @@ programs! {
     bad_alloc "api_bad_alloc.cc"
 }
 
+/// C++ says which forms call which, and a program that replaces some has replaced those too.
+#[test]
+fn forms_of_new_and_delete_call_those_of_the_program() {
+    for own in [&[][..], &["-DALIGNED"], &["-DARRAYS"], &["-DALIGNED", "-DARRAYS"]] {
+        let program = cc("api_program_operators.cc", own);
+        Run::plain(&program).stdout();
+        for conf in ["", "hardened:true", "guarded_sample:2", "tcache:false"] {
+            assert_eq!(Run::preloaded(&program).conf(conf).stdout(), "", "{own:?} {conf}");
+        }
+    }
+}
+
 /// The end of a block depends on the mode that allocates it.
 #[test]
 fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {

@@ -35,6 +35,34 @@ global_asm!(
     ".popsection",
 );
 
+/// The table of a function that catches all: an exception of any type from the call between the
+/// labels 5 and 6 lands at 9. One from elsewhere in the function, which begins at 10, terminates.
+macro_rules! catch_all_table {
+    ($name:literal) => {
+        concat!(
+            ".pushsection .gcc_except_table, \"a\", @progbits
+             .p2align 2
+             ",
+            $name,
+            ":
+                 .byte 0xff            // landing pads count from the function's start
+                 .byte 0x9b            // types: indirect, pc-relative
+                 .uleb128 25f - 21f
+             21: .byte 1               // call sites: uleb128
+                 .uleb128 23f - 22f
+             22: .uleb128 5b - 10b
+                 .uleb128 6b - 5b
+                 .uleb128 9b - 10b
+                 .uleb128 1            // the first action
+             23: .byte 1, 0            // the action: type 1, no next
+                 .p2align 2
+                 .long 0               // type 1: everything
+             25: .popsection"
+        )
+    };
+}
+pub(super) use catch_all_table;
+
 /// Tries again for a block after the handler ran. Its operator stays unknown.
 pub(super) extern "C" fn again(size: usize, alignment: usize) -> *mut c_void {
     if alignment == 1 {

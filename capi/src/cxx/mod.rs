@@ -2,12 +2,14 @@
 //!
 //! The forms of `new` differ in what they do when there is no memory, which the functions
 //! `no_memory_*` in [`throwing`] do. The forms of `delete` differ in what they know about the
-//! block.
+//! block. A form that C++ defines by another one calls that if it is the program's: see
+//! [`programs`].
 //!
 //! No C++ runtime is needed: its functions are weak references, used only if they are there.
 use alloc_core::raw::{self, Operator};
 use core::ffi::c_void;
 
+pub(crate) mod programs;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod exceptions;
 #[cfg(target_arch = "x86_64")]
@@ -56,40 +58,49 @@ fn aligned(size: usize, alignment: usize, operator: Operator) -> *mut c_void {
 
 /// Defines a nothrow `operator new`.
 macro_rules! nothrow_new {
-    ($($name:ident = $allocate:ident)*) => {$(
+    ($($name:ident = $allocate:ident or $form:ident)*) => {$(
         /// `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any, gives
         /// up.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, _: Nothrow) -> *mut c_void {
+            if let Some(new) = programs::new(&programs::$form) {
+                return throwing::caught(size, 1, new);
+            }
             let block = $allocate(size);
             if block.is_null() { throwing::no_memory_nothrow(size, 1) } else { block }
         }
     )*};
 }
-nothrow_new!(_ZnwmRKSt9nothrow_t = single _ZnamRKSt9nothrow_t = array);
+nothrow_new! {
+    _ZnwmRKSt9nothrow_t = single or NEW
+    _ZnamRKSt9nothrow_t = array or NEW_ARRAY
+}
 
 /// Defines an aligned nothrow `operator new`.
 macro_rules! aligned_nothrow_new {
-    ($($name:ident = $allocate:ident)*) => {$(
+    ($($name:ident = $allocate:ident or $form:ident)*) => {$(
         /// Aligned `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any,
         /// gives up.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize, _: Nothrow) -> *mut c_void {
+            if let Some(new) = programs::new(&programs::$form) {
+                return throwing::caught(size, alignment, new);
+            }
             let block = $allocate(size, alignment);
             if block.is_null() { throwing::no_memory_nothrow(size, alignment) } else { block }
         }
     )*};
 }
 aligned_nothrow_new! {
-    _ZnwmSt11align_val_tRKSt9nothrow_t = aligned_single
-    _ZnamSt11align_val_tRKSt9nothrow_t = aligned_array
+    _ZnwmSt11align_val_tRKSt9nothrow_t = aligned_single or NEW_ALIGNED
+    _ZnamSt11align_val_tRKSt9nothrow_t = aligned_array or NEW_ARRAY_ALIGNED
 }
 
-/// Defines forms of `operator delete` that know only the pointer. Further arguments are ignored.
+/// Defines forms of `operator delete` that know only the pointer, and call no other form.
 macro_rules! delete {
-    ($operator:ident: $($name:ident($($ignored:ty),*))*) => {$(
+    ($($name:ident($($ignored:ty),*))*) => {$(
         /// `delete` without a size; NULL is allowed.
         ///
         /// # Safety
@@ -98,22 +109,60 @@ macro_rules! delete {
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, $(_: $ignored),*) {
             // SAFETY: the caller upholds the contract.
-            unsafe { raw::free_by(ptr.cast(), Operator::$operator) };
+            unsafe { raw::free_by(ptr.cast(), Operator::Single) };
         }
     )*};
 }
-delete! {
-    Single: _ZdlPv() _ZdlPvRKSt9nothrow_t(Nothrow)
-    _ZdlPvSt11align_val_t(usize) _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+delete!(_ZdlPv() _ZdlPvSt11align_val_t(usize));
+
+/// The alignment that a form was told, or 1.
+macro_rules! alignment {
+    () => {
+        1
+    };
+    ($told:ident) => {
+        $told
+    };
 }
-delete! {
-    Array: _ZdaPv() _ZdaPvRKSt9nothrow_t(Nothrow)
-    _ZdaPvSt11align_val_t(usize) _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+
+/// Defines forms of `operator delete` that know the pointer, and perhaps the alignment, and call
+/// another form.
+macro_rules! delete_by {
+    ($operator:ident: $($name:ident($($alignment:ident)?; $($ignored:ty)?) or $form:ident)*) => {$(
+        /// `delete` without a size; NULL is allowed.
+        ///
+        /// # Safety
+        /// `ptr` must be NULL or a live block of the matching `new`.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub unsafe extern "C" fn $name(
+            ptr: *mut c_void,
+            $($alignment: usize,)?
+            $(_: $ignored)?
+        ) {
+            // SAFETY: the caller upholds the contract.
+            unsafe {
+                if !programs::delete(&programs::$form, ptr, alignment!($($alignment)?)) {
+                    raw::free_by(ptr.cast(), Operator::$operator);
+                }
+            }
+        }
+    )*};
+}
+delete_by! {
+    Single: _ZdlPvRKSt9nothrow_t(; Nothrow) or DELETE
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(alignment; Nothrow) or DELETE_ALIGNED
+}
+delete_by! {
+    Array: _ZdaPv(;) or DELETE
+    _ZdaPvRKSt9nothrow_t(; Nothrow) or DELETE_ARRAY
+    _ZdaPvSt11align_val_t(alignment;) or DELETE_ALIGNED
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(alignment; Nothrow) or DELETE_ARRAY_ALIGNED
 }
 
 /// Defines a sized `operator delete`.
 macro_rules! sized_delete {
-    ($($name:ident = $operator:ident)*) => {$(
+    ($($name:ident = $operator:ident or $form:ident)*) => {$(
         /// `delete` with the size that `new` was given; NULL is allowed.
         ///
         /// # Safety
@@ -121,18 +170,23 @@ macro_rules! sized_delete {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize) {
-            if !ptr.is_null() {
-                // SAFETY: the caller upholds the contract; ptr is not null.
-                unsafe { raw::free_sized_by(ptr.cast(), size, Operator::$operator) };
+            // SAFETY: the caller upholds the contract; ptr is not null.
+            unsafe {
+                if !programs::delete(&programs::$form, ptr, 1) && !ptr.is_null() {
+                    raw::free_sized_by(ptr.cast(), size, Operator::$operator);
+                }
             }
         }
     )*};
 }
-sized_delete!(_ZdlPvm = Single _ZdaPvm = Array);
+sized_delete! {
+    _ZdlPvm = Single or DELETE
+    _ZdaPvm = Array or DELETE_ARRAY
+}
 
 /// Defines a sized and aligned `operator delete`.
 macro_rules! aligned_sized_delete {
-    ($($name:ident = $operator:ident)*) => {$(
+    ($($name:ident = $operator:ident or $form:ident)*) => {$(
         /// `delete` with the size and alignment that `new` was given; NULL is allowed.
         ///
         /// # Safety
@@ -140,13 +194,16 @@ macro_rules! aligned_sized_delete {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize, alignment: usize) {
-            if !ptr.is_null() {
-                // SAFETY: the caller upholds the contract; ptr is not null.
-                unsafe {
-                    raw::free_sized_aligned_by(ptr.cast(), size, alignment, Operator::$operator)
-                };
+            // SAFETY: the caller upholds the contract; ptr is not null.
+            unsafe {
+                if !programs::delete(&programs::$form, ptr, alignment) && !ptr.is_null() {
+                    raw::free_sized_aligned_by(ptr.cast(), size, alignment, Operator::$operator);
+                }
             }
         }
     )*};
 }
-aligned_sized_delete!(_ZdlPvmSt11align_val_t = Single _ZdaPvmSt11align_val_t = Array);
+aligned_sized_delete! {
+    _ZdlPvmSt11align_val_t = Single or DELETE_ALIGNED
+    _ZdaPvmSt11align_val_t = Array or DELETE_ARRAY_ALIGNED
+}

@@ -1,13 +1,18 @@
 //! Whether the operators that a program calls are those of this library.
 //!
-//! A program may replace some of them. Its `new[]` may then call this library's `new`, while
-//! `delete[]` is this library's, so that such a block comes back by another operator than it was
-//! allocated by. In such a program operators are not compared.
+//! A program may replace some of them. Forms of this library then call its own: see
+//! [`programs`](super::programs). Its `new[]` may call this library's `new`, while `delete[]` is
+//! this library's, so that such a block comes back by another operator than it was allocated by. In
+//! such a program operators are not compared.
+use super::programs::{
+    DELETE, DELETE_ALIGNED, DELETE_ARRAY, DELETE_ARRAY_ALIGNED, NEW, NEW_ALIGNED, NEW_ARRAY,
+    NEW_ARRAY_ALIGNED,
+};
 use alloc_core::raw;
-use core::arch::global_asm;
+use core::arch::{asm, global_asm};
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
-use core::ptr;
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
 
 // The addresses to which the loader leads the program's calls.
 global_asm!(
@@ -30,20 +35,65 @@ unsafe extern "C" {
     safe static lumalloc_operators: [*const c_void; 20];
 }
 
-/// Lets the hardened tier compare the operators of blocks if they are all of this library.
+/// Notes which operators are the program's, so that this library's forms call them. Lets the
+/// hardened tier compare the operators of blocks if all are of this library.
 pub(crate) fn begin() {
-    let own = module_of((begin as *const ()).cast());
-    if lumalloc_operators.iter().all(|operator| module_of(*operator) == own) {
+    let own = module();
+    if lumalloc_operators.iter().all(|operator| own.contains(&operator.addr())) {
         raw::compare_operators();
+        return;
+    }
+    let [new, new_array, _, _, new_aligned, new_array_aligned, _, _, rest @ ..] =
+        lumalloc_operators;
+    let [delete, delete_array, _, _, _, _, delete_aligned, delete_array_aligned, ..] = rest;
+    for (form, operator, calls) in [
+        (&NEW, new, None),
+        (&NEW_ARRAY, new_array, Some(&NEW)),
+        (&NEW_ALIGNED, new_aligned, None),
+        (&NEW_ARRAY_ALIGNED, new_array_aligned, Some(&NEW_ALIGNED)),
+        (&DELETE, delete, None),
+        (&DELETE_ARRAY, delete_array, Some(&DELETE)),
+        (&DELETE_ALIGNED, delete_aligned, None),
+        (&DELETE_ARRAY_ALIGNED, delete_array_aligned, Some(&DELETE_ALIGNED)),
+    ] {
+        if !own.contains(&operator.addr()) {
+            form.store(operator.cast_mut(), Relaxed);
+        } else if let Some(other) = calls {
+            form.store(other.load(Relaxed), Relaxed);
+        }
     }
 }
 
-/// Returns where the module begins that an address belongs to, or NULL if the loader does not know
-/// it. In a static program without a loader that is the answer for all addresses.
-fn module_of(address: *const c_void) -> *const c_void {
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr takes any address, and writes at most the structure.
-    let is_known = unsafe { libc::dladdr(address, found.as_mut_ptr()) } != 0;
-    // SAFETY: zeroes are a valid value, as is what dladdr has written.
-    if is_known { unsafe { found.assume_init() }.dli_fbase } else { ptr::null() }
+/// Returns where this library lies in memory, or the program that it is linked into.
+fn module() -> Range<usize> {
+    let (start, end): (usize, usize);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: forms two addresses, which the linker defines.
+    unsafe {
+        asm!(
+            ".hidden __ehdr_start",
+            ".hidden _end",
+            "lea {start}, [rip + __ehdr_start]",
+            "lea {end}, [rip + _end]",
+            start = out(reg) start,
+            end = out(reg) end,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        asm!(
+            ".hidden __ehdr_start",
+            ".hidden _end",
+            "adrp {start}, __ehdr_start",
+            "add {start}, {start}, :lo12:__ehdr_start",
+            "adrp {end}, _end",
+            "add {end}, {end}, :lo12:_end",
+            start = out(reg) start,
+            end = out(reg) end,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    start..end
 }

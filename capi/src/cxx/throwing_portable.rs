@@ -1,5 +1,6 @@
 //! The throwing forms of `operator new` for machines without assembly for them. Without memory they
 //! abort with a message instead of throwing `std::bad_alloc`, and new-handlers are not called.
+use super::programs::New;
 use super::{aligned_array, aligned_single, array, single};
 use crate::lifecycle::die;
 use core::ffi::c_void;
@@ -14,6 +15,13 @@ fn no_memory_throwing() -> ! {
 #[cold]
 pub(crate) fn no_memory_nothrow(_size: usize, _alignment: usize) -> *mut c_void {
     core::ptr::null_mut()
+}
+
+/// Calls a form of `new` of the program, which may not throw. Here no form is known to be of the
+/// program.
+pub(crate) fn caught(size: usize, alignment: usize, new: New) -> *mut c_void {
+    // SAFETY: a function of that type.
+    unsafe { new(size, alignment) }
 }
 
 /// Defines a throwing `operator new(size_t)`.

@@ -1,13 +1,14 @@
 //! The throwing forms of `operator new`, and what all forms do when there is no memory, for x86-64.
 //! [`exceptions`](super::exceptions) explains why this is assembly.
-use super::exceptions::{again, cannot_throw};
+use super::exceptions::{again, cannot_throw, catch_all_table};
+use super::programs::{NEW, NEW_ALIGNED, New};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-/// Defines a throwing `operator new(size_t)`.
+/// Defines a throwing `operator new(size_t)`. `$first` are instructions before all others.
 macro_rules! throwing_new {
-    ($($name:ident = $allocate:ident)*) => {$(
+    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
         /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -15,6 +16,7 @@ macro_rules! throwing_new {
         pub extern "C" fn $name(size: usize) -> *mut c_void {
             naked_asm!(
                 ".cfi_startproc",
+                $first,
                 "push rdi",
                 ".cfi_adjust_cfa_offset 8",
                 "call {allocate}",
@@ -28,15 +30,25 @@ macro_rules! throwing_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
+                $(form = sym $form,)?
             )
         }
     )*};
 }
-throwing_new!(_Znwm = single _Znam = array);
+throwing_new! {
+    _Znwm = single ("")
+    _Znam = array (
+        "cmp qword ptr [rip + {form}], 0
+         je 3f
+         jmp qword ptr [rip + {form}] // the program's
+         3:",
+        NEW
+    )
+}
 
-/// Defines a throwing `operator new(size_t, align_val_t)`.
+/// Defines a throwing `operator new(size_t, align_val_t)`, as [`throwing_new`] does.
 macro_rules! throwing_aligned_new {
-    ($($name:ident = $allocate:ident)*) => {$(
+    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
         /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -44,6 +56,7 @@ macro_rules! throwing_aligned_new {
         pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {
             naked_asm!(
                 ".cfi_startproc",
+                $first,
                 "push rdi",
                 ".cfi_adjust_cfa_offset 8",
                 "push rsi",
@@ -63,18 +76,25 @@ macro_rules! throwing_aligned_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
+                $(form = sym $form,)?
             )
         }
     )*};
 }
 throwing_aligned_new! {
-    _ZnwmSt11align_val_t = aligned_single
-    _ZnamSt11align_val_t = aligned_array
+    _ZnwmSt11align_val_t = aligned_single ("")
+    _ZnamSt11align_val_t = aligned_array (
+        "cmp qword ptr [rip + {form}], 0
+         je 3f
+         jmp qword ptr [rip + {form}] // the program's
+         3:",
+        NEW_ALIGNED
+    )
 }
 
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {
-    ($before:literal, $on_no_handler:literal, $tail:literal, $($argument:tt)*) => {
+    ($before:literal, $on_no_handler:literal, $tail:expr, $($argument:tt)*) => {
         naked_asm!(
             ".weak _ZSt15get_new_handlerv", // std::get_new_handler()
             ".cfi_startproc",
@@ -156,23 +176,34 @@ pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mu
             call qword ptr [rip + __cxa_begin_catch@GOTPCREL]
             call qword ptr [rip + __cxa_end_catch@GOTPCREL]
             jmp 4b",
-        // The table: an exception of any type from the call between 5 and 6 lands at 9. An
-        // exception from elsewhere in this function terminates.
-        ".pushsection .gcc_except_table, \"a\", @progbits
-         .p2align 2
-         .Llumalloc_nothrow_table:
-             .byte 0xff            // landing pads count from the function's start
-             .byte 0x9b            // types: indirect, pc-relative
-             .uleb128 25f - 21f
-         21: .byte 1               // call sites: uleb128
-             .uleb128 23f - 22f
-         22: .uleb128 5b - 10b
-             .uleb128 6b - 5b
-             .uleb128 9b - 10b
-             .uleb128 1            // the first action
-         23: .byte 1, 0            // the action: type 1, no next
-             .p2align 2
-             .long 0               // type 1: everything
-         25: .popsection",
+        catch_all_table!(".Llumalloc_nothrow_table"),
+    )
+}
+
+/// Calls a form of `new` of the program. Returns NULL instead of what it throws.
+#[unsafe(naked)]
+pub(crate) extern "C" fn caught(size: usize, alignment: usize, new: New) -> *mut c_void {
+    naked_asm!(
+        ".cfi_startproc",
+        // As in `no_memory_nothrow`.
+        ".cfi_personality 0x9b, lumalloc_personality",
+        ".cfi_lsda 0x1b, .Llumalloc_caught_table",
+        "10: sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "5: call rdx",
+        "6: add rsp, 8",
+        ".cfi_remember_state",
+        ".cfi_adjust_cfa_offset -8",
+        "ret",
+        ".cfi_restore_state",
+        ".weak __cxa_begin_catch",
+        ".weak __cxa_end_catch",
+        "9: mov rdi, rax // landing pad: the exception",
+        "call qword ptr [rip + __cxa_begin_catch@GOTPCREL]",
+        "call qword ptr [rip + __cxa_end_catch@GOTPCREL]",
+        "xor eax, eax",
+        "jmp 6b",
+        ".cfi_endproc",
+        catch_all_table!(".Llumalloc_caught_table"),
     )
 }

@@ -11,30 +11,24 @@ use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::guarded;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-struct Bound(UnsafeCell<usize>);
-
-// SAFETY: written once, at start, before the first block is handed out.
-unsafe impl Sync for Bound {}
-
-static BOUND: Bound = Bound(UnsafeCell::new(MAX_CACHED + 1));
+/// Written once, at start, before the first block is handed out. An atomic, because the compiler
+/// would make a flag of another word that has one of two values, which costs one instruction more.
+static BOUND: AtomicUsize = AtomicUsize::new(MAX_CACHED + 1);
 
 /// Whether a block was ever requested by a layout.
 static CAME: AtomicBool = AtomicBool::new(false);
 
 /// Makes sized frees trust no size. Called once, at start.
 pub(crate) fn prepare() {
-    // SAFETY: at start, by one thread, before the first block.
-    unsafe { *BOUND.0.get() = 0 };
+    BOUND.store(0, Relaxed);
 }
 
 /// Returns the bound below which a sized free trusts a size.
 #[inline(always)]
 pub(crate) fn bound() -> usize {
-    // SAFETY: written before there was a block to free.
-    unsafe { *BOUND.0.get() }
+    BOUND.load(Relaxed)
 }
 
 /// Returns whether the bins of real caches are screened. Called under the owner's lock.

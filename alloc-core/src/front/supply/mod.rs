@@ -1,7 +1,6 @@
 //! Between bins and slabs: the arrays of bins, refill, overflow, collection, and the limits of a
 //! thread.
 
-#[allow(unsafe_code)]
 pub(crate) mod layouts;
 pub(crate) mod countdown;
 #[allow(unsafe_code)]
