@@ -75,8 +75,15 @@ impl<T> Heads<T> {
     }
 }
 
+/// Returns how often a table had grown when it had these heads.
 #[inline]
-fn of<T>(heads: &[Head<T>], hash: u64) -> &Head<T> {
+pub(super) fn generation<T>(heads: &[Head<T>]) -> u32 {
+    (heads.len().ilog2() - LG_FIRST) / LG_GROWTH
+}
+
+/// Returns the head of the list of a hash among those that [`Heads::all`] has returned.
+#[inline]
+pub(super) fn of<T>(heads: &[Head<T>], hash: u64) -> &Head<T> {
     let index = hash >> (u64::BITS - heads.len().ilog2());
     // SAFETY: the length is a power of two above 1, and the index has as many bits.
     unsafe { heads.get_unchecked(index as usize) }

@@ -20,7 +20,9 @@ pub(crate) mod names;
 #[allow(unsafe_code)]
 pub(crate) mod hooks;
 #[allow(unsafe_code)]
-mod hash_tree;
+mod heads;
+#[allow(unsafe_code)]
+mod hash_table;
 #[allow(unsafe_code)]
 pub(crate) mod sites;
 pub(crate) mod event;
@@ -30,8 +32,6 @@ pub(crate) mod event_buffer;
 pub(crate) mod recorder;
 #[allow(unsafe_code)]
 pub(crate) mod history;
-#[allow(unsafe_code)]
-mod heads;
 #[allow(unsafe_code)]
 pub(crate) mod live;
 #[allow(unsafe_code)]

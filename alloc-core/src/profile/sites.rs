@@ -9,7 +9,7 @@
 //!   hash of the site and the size ──▶ SizeCount
 //! ```
 
-use super::hash_tree::{Below, HashTree, Record, nothing_below};
+use super::hash_table::{HashTable, Links, Record, no_links};
 use super::hooks::DEEPEST;
 use crate::back::metadata;
 use crate::ground::counters::SharedCount;
@@ -34,7 +34,7 @@ pub(crate) struct Site {
     number: u32,
     /// The site that was made before it.
     older: Option<&'static Site>,
-    below: Below<Site>,
+    links: Links<Site>,
     sizes: AtomicPtr<SizeCount>,
     /// The number of sizes.
     size_count: AtomicU32,
@@ -50,7 +50,7 @@ pub(crate) struct SizeCount {
     usable: usize,
     /// The next one of the site.
     next: AtomicPtr<SizeCount>,
-    below: Below<SizeCount>,
+    links: Links<SizeCount>,
     allocated: AtomicU64,
     freed: AtomicU64,
 }
@@ -63,9 +63,9 @@ pub(crate) struct Counted {
 }
 
 /// The sites by their stacks.
-static SITES: HashTree<Site> = HashTree::new();
+static SITES: HashTable<Site> = HashTable::new();
 /// The counts of all sites, by site and size.
-static COUNTS: HashTree<SizeCount> = HashTree::new();
+static COUNTS: HashTable<SizeCount> = HashTable::new();
 /// The site that was made last.
 static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
@@ -145,7 +145,7 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
         number: MADE.get() as u32 + 1,
         // SAFETY: sites are never unmapped.
         older: unsafe { NEWEST.load(Ordering::Relaxed).as_ref() },
-        below: nothing_below(),
+        links: no_links(),
         sizes: AtomicPtr::new(core::ptr::null_mut()),
         size_count: AtomicU32::new(0),
     };
@@ -163,7 +163,7 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     NEWEST.store(memory.as_ptr(), Ordering::Release);
     // SAFETY: just written, and never unmapped.
     let site = unsafe { memory.as_ref() };
-    SITES.add(hash, site);
+    SITES.add(site);
     Some(site)
 }
 
@@ -225,7 +225,7 @@ impl Site {
             requested,
             usable,
             next: AtomicPtr::new(self.sizes.load(Ordering::Relaxed)),
-            below: nothing_below(),
+            links: no_links(),
             allocated: AtomicU64::new(0),
             freed: AtomicU64::new(0),
         };
@@ -237,20 +237,28 @@ impl Site {
         self.size_count.fetch_add(1, Ordering::Relaxed);
         // SAFETY: just written, and never unmapped.
         let count = unsafe { memory.as_ref() };
-        COUNTS.add(self.hash_with(requested), count);
+        COUNTS.add(count);
         Some(count)
     }
 }
 
 impl Record for Site {
-    fn below(&self) -> &Below<Self> {
-        &self.below
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
 impl Record for SizeCount {
-    fn below(&self) -> &Below<Self> {
-        &self.below
+    fn hash(&self) -> u64 {
+        self.site.hash_with(self.requested)
+    }
+
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
