@@ -2,9 +2,9 @@
 //! no lock; who adds holds one.
 //!
 //! A record has two links, of which tables of neighbouring sizes use one each. So a reader that
-//! found the lists of before the table grew can go on in them. If it is so slow that the table grows
-//! twice meanwhile, it may come into other lists and miss the record. Who finds nothing searches
-//! again under the lock, before it adds.
+//! found the lists of before the table grew can go on in them. If it is so slow that the table
+//! grows twice meanwhile, it may come into other lists and miss the record. Who finds nothing
+//! searches again under the lock, before it adds.
 
 use super::heads::{self, Head, Heads};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
