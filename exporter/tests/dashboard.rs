@@ -14,9 +14,18 @@ fn family(name: &str) -> &'static Family {
     found.unwrap_or_else(|| panic!("no family is named {name}"))
 }
 
+/// Whether a family is a moment and not a length of time.
+fn is_moment(family: &Family) -> bool {
+    family.name.ends_with("_time_seconds")
+}
+
 /// Returns what a panel shows of a family.
 fn expression(family: &Family) -> String {
     let (name, interval) = (family.name, "[$__rate_interval]");
+    if is_moment(family) {
+        // Grafana reads moments in milliseconds.
+        return format!("{name}{FILTER} * 1000");
+    }
     match family.kind {
         Kind::Gauge | Kind::Info => format!("{name}{FILTER}"),
         Kind::Counter => format!("rate({name}{FILTER}{interval})"),
@@ -26,6 +35,9 @@ fn expression(family: &Family) -> String {
 
 /// Returns Grafana's name of a unit.
 fn unit(family: &Family) -> &'static str {
+    if is_moment(family) {
+        return "dateTimeAsIso";
+    }
     match (family.kind, family.unit) {
         (Kind::Counter, Unit::Bytes) => "binBps",
         // Seconds in a second are a share of a CPU's time.
@@ -87,6 +99,7 @@ fn panel(kind: &str, title: &str, help: &str, size: (usize, usize)) -> Value {
 /// Returns a panel for one family.
 fn of_family(family: &Family) -> Value {
     let kind = match family.kind {
+        _ if is_moment(family) => "stat",
         Kind::Histogram => "heatmap",
         Kind::Info => "table",
         Kind::Gauge | Kind::Counter => "timeseries",
@@ -140,7 +153,7 @@ fn graph(title: &str, help: &str, stacked: bool, names: &[&str], size: (usize, u
 
 fn title_of_line(family: &Family) -> String {
     let labels = family.labels.iter().map(|label| format!(" {{{{{label}}}}}"));
-    format!("{}{}", title(family), labels.collect::<String>())
+    format!("{{{{instance}}}} {}{}", title(family), labels.collect::<String>())
 }
 
 /// Returns the first panels: how much memory there is, where it is, whether it grows, what is
@@ -327,6 +340,32 @@ fn every_family_has_a_panel_and_panels_do_not_overlap() {
             }
         }
     }
+}
+
+/// By default all instances are shown. A histogram is the sum over them.
+#[test]
+fn every_line_names_its_instance() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let inner = panels.iter().flat_map(|panel| panel["panels"].as_array().into_iter().flatten());
+    for panel in panels.iter().chain(inner) {
+        if panel["type"] == "heatmap" || panel["type"] == "table" {
+            continue;
+        }
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let legend = target["legendFormat"].as_str().unwrap();
+            assert!(legend.contains("{{instance}}"), "{}: {legend}", panel["title"]);
+        }
+    }
+}
+
+#[test]
+fn the_start_is_shown_as_a_date() {
+    let family = family("lumalloc_start_time_seconds");
+    let panel = of_family(family);
+    assert_eq!(panel["fieldConfig"]["defaults"]["unit"], "dateTimeAsIso");
+    let expression = panel["targets"][0]["expr"].as_str().unwrap();
+    assert!(expression.ends_with(" * 1000"), "milliseconds: {expression}");
 }
 
 /// Collects all expressions of a dashboard.

@@ -1,5 +1,6 @@
 //! The files of `deploy/`. What they name exists, and Prometheus' own tool accepts them.
 use lumalloc_exporter::metrics::{Kind, families};
+use lumalloc_exporter::wish::Wish;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -81,6 +82,19 @@ fn promtool_accepts_configuration_rules_and_their_tests() {
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "promtool {arguments:?}: {said}");
     }
+}
+
+/// Prometheus reaches a service in another container, and by its name.
+#[test]
+fn your_own_service_can_be_scraped_as_the_text_says() {
+    let text = read("deploy/README.md");
+    let said =
+        text.split("lumalloc run --exporter ").nth(1).and_then(|rest| rest.split(' ').next());
+    let wish = Wish::read(said.expect("an example").as_ref(), "README.md").expect("it can be read");
+    let metrics = wish.metrics.expect("an address for the metrics");
+    assert!(metrics.ip().is_unspecified(), "other containers reach {metrics}");
+    assert_eq!(wish.hosts, ["NAME"]);
+    assert!(text.contains(&format!("`NAME:{}`", metrics.port())), "the target");
 }
 
 #[test]
