@@ -1,5 +1,7 @@
-//! Whether an ancestor of this process was told to serve at the same address. Then the address is
-//! taken as intended, and the programs that this process's parent starts need not report it.
+//! Whether an ancestor of this process was told to serve at the same address, and has the library.
+//! Then the address is taken as intended, and the programs that this process's parent starts need
+//! not report it. The environment alone proves nothing: a wrapper that hands it on may not be
+//! preloaded.
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 /// The most ancestors that are looked at. No tree of processes in use has more.
 const MOST: usize = 64;
 
-/// Whether the environment that an ancestor was started with has the variable with this value.
+/// The end of the path of this library.
+const LIBRARY: &[u8] = b"/liblumalloc_exporter.so";
+
+/// Whether an ancestor that has the library was started with this value of the variable.
 pub(crate) fn has_ancestor_with(variable: &str, value: &OsStr) -> bool {
     let mut wanted = variable.as_bytes().to_vec();
     wanted.push(b'=');
@@ -16,12 +21,19 @@ pub(crate) fn has_ancestor_with(variable: &str, value: &OsStr) -> bool {
     for _ in 0..MOST {
         let Some(ancestor) = process.filter(|&process| process > 0) else { return false };
         let environment = fs::read(format!("/proc/{ancestor}/environ")).unwrap_or_default();
-        if environment.split(|&byte| byte == 0).any(|entry| entry == wanted) {
+        let is_told = environment.split(|&byte| byte == 0).any(|entry| entry == wanted);
+        if is_told && has_exporter(ancestor) {
             return true;
         }
         process = parent_of(&ancestor.to_string());
     }
     false
+}
+
+/// Whether a process has loaded this library. Its exporter may just be about to start.
+fn has_exporter(process: u32) -> bool {
+    let mappings = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+    mappings.split(|&byte| byte == b'\n').any(|line| line.ends_with(LIBRARY))
 }
 
 /// Returns the second number behind the command, which is in parentheses and may hold any text.

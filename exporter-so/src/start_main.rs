@@ -6,6 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+// Not "C-unwind": a caller in Rust that is built to abort would then end the process when `main`
+// calls `pthread_exit`, which unwinds through here.
 type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 type StartMain = unsafe extern "C" fn(
     *mut c_void,

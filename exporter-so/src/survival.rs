@@ -4,7 +4,8 @@
 //! out of memory. Neither may happen to a program that is only observed. Therefore the hook that
 //! runs before the abort never returns. The thread that panicked stands still. It holds no lock of
 //! the allocator, because it never panics in the allocator's code. A small allocation that fails is
-//! tried again until there is memory, so the exporter waits and the program goes on. The exporter
+//! tried again until there is memory, so the exporter waits and the program goes on, also if it
+//! has not reached `main`: it does not wait for the start of the exporter for ever. The exporter
 //! asks for large blocks before it begins something, and does without if there is no memory.
 //!
 //! The hook and the allocator belong to this object. A program that is written in Rust has others.

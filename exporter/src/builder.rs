@@ -24,6 +24,7 @@ pub struct Builder {
     pub(crate) namespace: &'static dyn Namespace,
     pub(crate) settings: Settings,
     token: Option<PathBuf>,
+    start_within: Option<Duration>,
 }
 
 impl Exporter {
@@ -48,7 +49,7 @@ impl Exporter {
     /// ```
     #[must_use]
     pub fn of(namespace: &'static dyn Namespace) -> Builder {
-        Builder { namespace, settings: Settings::default(), token: None }
+        Builder { namespace, settings: Settings::default(), token: None, start_within: None }
     }
 
     /// Returns the TCP address that the exporter listens on. If port 0 was requested, it has the
@@ -62,6 +63,12 @@ impl Exporter {
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.running.metrics
+    }
+
+    /// Removes the file of the unix socket now, if this process made it. A process that ends
+    /// without dropping the exporter leaves the file behind otherwise.
+    pub fn remove_socket_file(&self) {
+        self.running.remove_file();
     }
 
     /// Returns the counts that the exporter has kept of itself so far.
@@ -161,18 +168,30 @@ impl Builder {
         self
     }
 
+    /// Sets how long [`start`](Builder::start) waits at most. Without it, `start` waits for as long
+    /// as files, or memory, take.
+    #[must_use]
+    pub fn start_within(mut self, patience: Duration) -> Builder {
+        self.start_within = Some(patience);
+        self
+    }
+
     /// Starts the exporter's threads.
     ///
     /// # Errors
-    /// An error if the exporter cannot or must not listen, if the token file is unfit, or if the
-    /// directory for dumps takes no file. The program may go on without it.
+    /// An error if the exporter cannot or must not listen, if the token file is unfit, if the
+    /// directory for dumps takes no file, or if all this takes longer than
+    /// [`start_within`](Builder::start_within) says. The program may go on without it.
     pub fn start(self) -> Result<Exporter, StartError> {
         // What the exporter keeps is made by a thread of its arena, so it is not the program's.
+        let patience = self.start_within;
         let start = move || {
             OwnMemory::of(self.namespace).enter();
             self.start_here()
         };
-        quiet_thread::result_of("lumalloc-start", start).map_err(StartError::Thread)?
+        let started = quiet_thread::result_of("lumalloc-start", patience, start);
+        let late = || Err(StartError::Late(patience.unwrap_or_default()));
+        started.map_err(StartError::Thread)?.unwrap_or_else(late)
     }
 
     fn start_here(mut self) -> Result<Exporter, StartError> {

@@ -7,10 +7,12 @@ use std::ptr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of stack. They are address space, of which only the used part has memory.
 const STACK: usize = 512 << 10;
+/// The pause between two looks at whether a thread has ended.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// A thread that runs. A thread that is not joined goes on alone.
 pub(crate) struct Quiet {
@@ -33,14 +35,28 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
 }
 
 /// Runs a function on such a thread, and waits for what it returns. The calling thread keeps no
-/// memory of it. A panic goes on in the calling thread.
+/// memory of it. A panic goes on in the calling thread. Returns `None` if the thread still runs
+/// after `patience`. It goes on alone then, and drops its result itself.
 pub(crate) fn result_of<T: Send + 'static>(
     name: &str,
+    patience: Option<Duration>,
     run: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<T> {
-    let _blocked = Blocked::all();
-    let thread = Builder::new().name(name.into()).stack_size(STACK).spawn(run)?;
-    Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+) -> io::Result<Option<T>> {
+    let thread = {
+        let _blocked = Blocked::all();
+        Builder::new().name(name.into()).stack_size(STACK).spawn(run)?
+    };
+    // Asks again and again, because a channel would leave memory in the calling thread.
+    let begun = Instant::now();
+    while let Some(patience) = patience
+        && !thread.is_finished()
+    {
+        if begun.elapsed() >= patience {
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
 }
 
 impl Quiet {
@@ -106,7 +122,24 @@ mod tests {
         });
         assert!(thread.unwrap().join(Duration::from_secs(60)));
         let open = (1 << 8) | (1 << 18) | (1 << 31) | (1 << 32);
-        assert_eq!(result_of("lumalloc-test", move || blocked() | open).unwrap(), u64::MAX);
+        let result = result_of("lumalloc-test", None, move || blocked() | open);
+        assert_eq!(result.unwrap(), Some(u64::MAX));
         assert_eq!(blocked(), before);
+    }
+
+    #[test]
+    fn a_result_that_does_not_come_is_not_waited_for() {
+        let (end, ended) = channel::<()>();
+        let (dropped, is_dropped) = channel::<()>();
+        let run = move || {
+            let _ = ended.recv();
+            dropped
+        };
+        let result = result_of("lumalloc-test", Some(Duration::from_millis(1)), run);
+        assert!(result.unwrap().is_none());
+        drop(end);
+        assert!(is_dropped.recv().is_err(), "the thread drops its result");
+        let hour = Some(Duration::from_secs(3600));
+        assert_eq!(result_of("lumalloc-test", hour, || 7).unwrap(), Some(7));
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The longest path of a unix socket, in bytes.
 pub(crate) const LONGEST_PATH: usize = 107;
@@ -29,6 +30,8 @@ pub enum StartError {
     Dumps(PathBuf, io::Error),
     /// The system gave no thread, or no runtime for the thread.
     Thread(io::Error),
+    /// It was not ready after this time. Should it become ready later, it stops at once.
+    Late(Duration),
 }
 
 impl fmt::Display for StartError {
@@ -66,6 +69,9 @@ impl fmt::Display for StartError {
                 write!(to, "cannot write to the directory for dumps {}: {error}", path.display())
             }
             StartError::Thread(error) => write!(to, "cannot start a thread: {error}"),
+            StartError::Late(patience) => {
+                write!(to, "not ready after {patience:?}, for lack of memory or by a slow disk")
+            }
         }
     }
 }

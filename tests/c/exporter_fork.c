@@ -1,11 +1,12 @@
-/* A program that is told to serve: it forks, counts its threads, closes what it did not open, or
- * uses up all memory. */
+/* A program that is told to serve: it forks, counts its threads, closes what it did not open, ends
+ * its first thread, or uses up all memory. */
 #include "api_check.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,22 @@ static void use_all(void) {
   CHECK(blocks > 0 && malloc(16) == NULL);
 }
 
+static void *last(void *unused) {
+  (void)unused;
+  usleep(100000);
+  puts("last");
+  return NULL;
+}
+
 int main(int count, char **words) {
   int port = count > 2 ? atoi(words[2]) : 0;
   if (strcmp(words[1], "threads") == 0) {
     printf("%d threads\n", threads());
+  } else if (strcmp(words[1], "exit") == 0) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, last, NULL) == 0);
+    puts("first");
+    pthread_exit(NULL);
   } else if (strcmp(words[1], "fork") == 0) {
     say("parent", answers(port));
     pid_t child = fork();

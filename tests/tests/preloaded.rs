@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::thread;
@@ -135,6 +136,77 @@ fn programs_of_one_tree_do_not_complain() {
         serving("/bin/sh", &wish).args(["-c", "/bin/true; /bin/sh -c '/bin/true; exit'; exit"]),
         "",
     );
+}
+
+/// A wrapper that hands the variable on does not serve, so somebody else has the port.
+#[test]
+fn a_taken_port_is_reported_although_a_wrapper_has_the_variable_too() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its number");
+    let run = Run::plain("/bin/sh").env(VARIABLE, address.to_string()).env("BOTH", preload());
+    let script = "LD_PRELOAD=$BOTH /bin/true; exit";
+    let expected = format!("cannot listen on {address}: Address already in use (os error 98)");
+    says(run.args(["-c", script]), &expected);
+}
+
+/// Whatever the bound on address space denies the exporter, the program begins and ends.
+#[test]
+fn a_program_begins_although_there_is_no_memory_to_start_the_exporter() {
+    let bounds = (20_000..30_000).step_by(250);
+    let run = |kib: u32| {
+        let script = format!("ulimit -v {kib}; LD_PRELOAD=$BOTH exec /bin/true");
+        let run = Run::plain("/bin/sh").env(VARIABLE, "127.0.0.1:0").env("BOTH", preload());
+        let output = run.args(["-c", &script]).limit(Duration::from_secs(120)).output();
+        assert_eq!(ending(output.status), "exit 0", "{kib} KiB");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said: Vec<String> = thread::scope(|scope| {
+        let all: Vec<_> = bounds.map(|kib| scope.spawn(move || run(kib))).collect();
+        all.into_iter().map(|one| one.join().expect("it ends")).collect()
+    });
+    assert!(said.iter().any(|said| said.contains("exporter: ")), "memory was short: {said:?}");
+}
+
+/// The C library ignores `LD_PRELOAD` for such a program, but not libraries it is linked with.
+#[test]
+fn a_program_with_more_rights_than_its_caller_serves_nothing() {
+    let exporter = liblumalloc_exporter();
+    let dir = exporter.parent().expect("a directory").to_str().expect("text");
+    let [search, path] = [format!("-L{dir}"), format!("-Wl,-rpath,{dir}")];
+    let libraries = ["-l:liblumalloc.so", "-l:liblumalloc_exporter.so"];
+    let flags = [&["-Wl,--no-as-needed", &*search, &*path], &libraries[..]].concat();
+    let program = cc("exporter_fork.c", &flags);
+    let own = scratch("exporter-secure").join("program");
+    fs::copy(&program, &own).expect("a copy");
+    let run = || Run::plain(&own).env(VARIABLE, "127.0.0.1:0").args(["threads"]).stdout();
+    assert_eq!(run(), "3 threads\n");
+    if chown(&own, None, Some(65534)).is_err() {
+        eprintln!("not tried: only root may give a file to another group");
+        return;
+    }
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o2755)).expect("the group's rights");
+    assert_eq!(run(), "1 threads\n");
+}
+
+/// The file of the socket goes with the process that made it, and not with a child of it.
+#[test]
+fn the_socket_of_a_program_that_has_ended_is_gone() {
+    let dir = scratch("exporter-socket");
+    let wish = format!("unix:{}/x.sock", dir.display());
+    let script = "import os, sys\nif os.fork() == 0: sys.exit(0)\nos.wait()\n\
+                  print(os.path.exists(sys.argv[1]))";
+    let socket = dir.join("x.sock");
+    let run = serving("/usr/bin/python3", &wish).args(["-c", script]).args([&socket]);
+    assert_eq!(run.stdout(), "True\n");
+    assert!(!socket.exists());
+}
+
+/// The C library ends the process when the last thread ends, so the exporter's have to end.
+#[test]
+fn a_program_whose_first_thread_exits_ends_with_its_last_thread() {
+    let program = cc("exporter_fork.c", &[]);
+    let run = serving(program, "127.0.0.1:0").args(["exit"]).limit(Duration::from_secs(60));
+    assert_eq!(run.stdout(), "first\nlast\n");
 }
 
 #[test]

@@ -122,13 +122,20 @@ impl SocketFile {
     }
 }
 
-impl Drop for SocketFile {
-    fn drop(&mut self) {
+impl SocketFile {
+    /// Removes the file, if it is still this one and this process made it.
+    pub(super) fn remove(&self) {
         let file = std::fs::symlink_metadata(&self.path);
         let is = file.is_ok_and(|file| (file.dev(), file.ino()) == self.is);
         if is && self.process == std::process::id() {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 

@@ -36,7 +36,14 @@ pub(crate) struct Running {
     pub(crate) address: Option<SocketAddr>,
     /// The address of the second surface.
     pub(crate) metrics: Option<SocketAddr>,
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
+}
+
+impl Running {
+    /// Removes the file of the unix socket.
+    pub(crate) fn remove_file(&self) {
+        self.file.iter().for_each(SocketFile::remove);
+    }
 }
 
 impl Drop for Running {
@@ -63,7 +70,7 @@ pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
     let (stop, stopped) = oneshot::channel();
     let run = move || run(&runtime, context, worker, sockets, stopped);
     let thread = quiet_thread::spawn("lumalloc-http", run).map_err(StartError::Thread)?;
-    Ok(Running { stop: Some(stop), thread, address: admin, metrics, _file: file })
+    Ok(Running { stop: Some(stop), thread, address: admin, metrics, file })
 }
 
 fn run(
