@@ -125,7 +125,8 @@ pub unsafe extern "C" fn free_sized(ptr: *mut c_void, size: usize) {
     }
 }
 
-/// `free_aligned_sized` (C23): [`free_sized`] for a block of `aligned_alloc`. NULL is allowed.
+/// `free_aligned_sized` (C23): [`free_sized`] for a block of `aligned_alloc`. The size is checked
+/// in the same way. NULL is allowed.
 ///
 /// # Safety
 /// `ptr` must be NULL or such a block, `alignment` and `size` the requested ones.
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn free_sized(ptr: *mut c_void, size: usize) {
 pub unsafe extern "C" fn free_aligned_sized(ptr: *mut c_void, alignment: usize, size: usize) {
     if !ptr.is_null() {
         // SAFETY: the caller upholds the contract; ptr is not null.
-        unsafe { raw::free_sized_aligned(ptr.cast(), size, alignment) };
+        unsafe { raw::free_roomy(ptr.cast(), size, alignment) };
     }
 }
 

@@ -26,6 +26,8 @@ const DELETE_OF_ARRAY: &str =
     "<lumalloc>: delete of {hex}, which new[] made (size {n}, arena {n}{owner}){from}";
 const ARRAY_DELETE_OF_SINGLE: &str =
     "<lumalloc>: delete[] of {hex}, which new made (size {n}, arena {n}{owner}){from}";
+const WRONG_SIZE: &str = "<lumalloc>: sized free of {hex} with size @, which is not its own \
+                          (size {n}, arena {n}{owner}){from}";
 const ABORT_CONF: &str = "<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).";
 const XMALLOC: &str = "<lumalloc>: out of memory: @ bytes (xmalloc:true){from}";
 
@@ -90,6 +92,20 @@ fn a_write_before_a_block_ends_the_program_when_the_block_is_freed() {
                 let way = format!("under {class}{place}");
                 let output = crime("death_modes.c", &[&way, &size.to_string()], conf);
                 assert_dies(&output, &with_size(BETWEEN, class), &format!("{way}, {size}, {conf}"));
+            }
+        }
+    }
+}
+
+/// Each function that is told a size looks at it, in blocks of slabs and large ones.
+#[test]
+fn a_block_freed_with_the_size_of_another_class() {
+    for function in ["free_sized", "free_aligned_sized", "sdallocx"] {
+        for (size, told) in [("64", 256), ("256", 64), ("4096", 8192), ("1048576", 2_097_152)] {
+            for conf in ["", "hardened:true"] {
+                let output = crime("death_sized.c", &[function, size, &told.to_string()], conf);
+                let what = format!("{function} of {size} bytes with {told}, {conf}");
+                assert_dies(&output, &with_size(WRONG_SIZE, told), &what);
             }
         }
     }

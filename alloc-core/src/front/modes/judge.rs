@@ -105,12 +105,16 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 /// If a small block begins at the address, its slab must stay.
 pub(crate) unsafe fn check_size(entry: Entry, address: usize, given: Given) {
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
-    let is_longer = || entry.extent().is_some_and(|extent| given.size > extent.bytes());
     // SAFETY: the caller's promise.
     let is_other = || unsafe { is_other(entry, address, given) };
-    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) || is_other() {
+    if bin != bin_at(entry, address) || (bin == 0 && is_longer(entry, given)) || is_other() {
         wrong_size(entry, address, given);
     }
+}
+
+/// Returns whether the size is larger than the large block with this page map entry.
+fn is_longer(entry: Entry, given: Given) -> bool {
+    entry.extent().is_some_and(|extent| given.size > extent.bytes())
 }
 
 /// Returns whether a block of the hardened tier was requested with another size. A block that is
@@ -136,14 +140,16 @@ fn bin_at(entry: Entry, address: usize) -> usize {
 }
 
 /// Ends the process if the size of a sized free is neither of the block's class nor of the one
-/// before. The hardened tier has no such blocks and makes its own check.
+/// before, or larger than a large block. The hardened tier has no such blocks and makes its own
+/// check.
 pub(crate) fn check_roomy(address: usize, given: Given) {
     if options::current().hardened {
         return;
     }
     let entry = page_map::lookup(address);
     let (asked, bin) = (given.bin(), bin_at(entry, address));
-    if bin != asked && (asked == 0 || bin != asked + 1) {
+    let is_other = bin != asked && (asked == 0 || bin != asked + 1);
+    if is_other || (bin == 0 && is_longer(entry, given)) {
         wrong_size(entry, address, given);
     }
 }
