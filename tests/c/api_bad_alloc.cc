@@ -79,11 +79,34 @@ static void with_handlers()
   std::set_new_handler(nullptr);
 }
 
+#ifndef FOREIGN
+// No memory would help such a request, so no handler is called, as in libstdc++.
+static void a_bad_alignment_is_no_matter_of_a_handler()
+{
+  for (std::size_t bad : {std::size_t(0), std::size_t(3), std::size_t(24), SIZE_MAX}) {
+    const std::align_val_t alignment{opaque(bad)};
+    for (std::new_handler handler : {std::new_handler(nullptr), std::new_handler(give_up_the_third_time)}) {
+      calls = 0;
+      std::set_new_handler(handler);
+      throws<std::bad_alloc>([=] { return operator new(100, alignment); });
+      throws<std::bad_alloc>([=] { return operator new[](100, alignment); });
+      CHECK(operator new(100, alignment, std::nothrow) == nullptr);
+      CHECK(operator new[](100, alignment, std::nothrow) == nullptr);
+      CHECK(calls == 0);
+    }
+  }
+  std::set_new_handler(nullptr);
+}
+#endif
+
 int main()
 {
   all_throwing_forms_throw<std::bad_alloc>();
   all_nothrow_forms_answer_null();
   with_handlers();
+#ifndef FOREIGN
+  a_bad_alignment_is_no_matter_of_a_handler();
+#endif
   // Everything still works afterwards, deep in nested handlers too.
   try {
     throw std::runtime_error("outer");

@@ -3,7 +3,8 @@
 //!
 //! C++ demands that `new`, while a new-handler is installed, calls the handler and tries again, and
 //! otherwise throws `std::bad_alloc`. The nothrow forms return NULL instead, also when the handler
-//! throws.
+//! throws. An alignment that is no power of two fails without a call of the handler, as in
+//! libstdc++.
 //!
 //! An exception must not pass through a frame of Rust: under `panic=abort` Rust turns it into an
 //! abort, and through an `extern "C"` function it is undefined behaviour. So the frames that an

@@ -38,7 +38,7 @@ pub(crate) extern "C" fn array(size: usize) -> *mut c_void {
 }
 
 /// A block for `operator new(size_t, align_val_t)`; NULL when there is no memory, or the alignment
-/// is no power of two.
+/// is no power of two, for which no handler is called.
 pub(crate) extern "C" fn aligned_single(size: usize, alignment: usize) -> *mut c_void {
     aligned(size, alignment, Operator::Single)
 }

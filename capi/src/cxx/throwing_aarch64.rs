@@ -120,6 +120,11 @@ macro_rules! handler_loop {
             ".cfi_offset x20, -8",
             "mov x19, x0",
             "mov x20, x1",
+            // An alignment that is no power of two: no memory would help, so no handler is called.
+            "cbz x1, 4f",
+            "sub x8, x1, #1",
+            "tst x1, x8",
+            "b.ne 4f",
             "2: adrp x8, :got:_ZSt15get_new_handlerv",
             "ldr x8, [x8, :got_lo12:_ZSt15get_new_handlerv]",
             "cbz x8, 4f",

@@ -109,6 +109,12 @@ macro_rules! handler_loop {
             ".cfi_adjust_cfa_offset 8",
             "mov rbx, rdi",
             "mov r12, rsi",
+            // An alignment that is no power of two: no memory would help, so no handler is called.
+            "lea rax, [rsi - 1]",
+            "test rsi, rsi",
+            "jz 4f",
+            "test rax, rsi",
+            "jnz 4f",
             "2: mov rax, qword ptr [rip + _ZSt15get_new_handlerv@GOTPCREL]",
             "test rax, rax",
             "jz 4f",
