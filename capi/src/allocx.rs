@@ -58,7 +58,8 @@ const fn decode(flags: c_int) -> Flags {
 /// Errors: NULL when there is no memory, or when the arena or the cache does not exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut c_void {
-    let block = if flags == 0 { raw::malloc(size) } else { raw::allocate(size, decode(flags)) };
+    let block =
+        if flags == 0 { raw::malloc(size.max(1)) } else { raw::allocate(size, decode(flags)) };
     block.cast()
 }
 

@@ -96,6 +96,29 @@ static const int FLAGS[] = {0, MALLOCX_TCACHE_NONE, MALLOCX_ARENA(0),
 static const size_t SIZES[] = {1, 8, 17, 100, 1000, 5000, 14336, 16384, 30000, 300000, 2000000};
 #define SIZE_COUNT (sizeof SIZES / sizeof SIZES[0])
 
+#ifndef FOREIGN /* undefined in jemalloc */
+static void no_bytes(void)
+{
+  size_t flags;
+  for (flags = 0; flags < FLAGS_COUNT; flags++) {
+    size_t real = nallocx(0, FLAGS[flags]);
+    void *block = mallocx(0, FLAGS[flags]), *from_null = rallocx(NULL, 0, FLAGS[flags]);
+    CHECK(real != 0 && sallocx(block, FLAGS[flags]) == real && sallocx(from_null, FLAGS[flags]) == real);
+    fill(block, real, 6);
+    CHECK(is_filled(block, real, 6));
+    block = rallocx(block, 100, FLAGS[flags]);
+    block = rallocx(block, 0, FLAGS[flags]);
+    CHECK(sallocx(block, FLAGS[flags]) > 0);
+    fill(block, real, 7);
+    sdallocx(block, 0, FLAGS[flags]);
+    dallocx(from_null, FLAGS[flags]);
+    block = rallocx(malloc(0), 0, FLAGS[flags]);
+    CHECK(sallocx(block, FLAGS[flags]) > 0);
+    dallocx(block, FLAGS[flags]);
+  }
+}
+#endif
+
 static void zeroed(void)
 {
   size_t at, round, flags;
@@ -174,6 +197,7 @@ int main(void)
   too_large();
 #ifndef FOREIGN
   boundaries();
+  no_bytes();
 #endif
   zeroed();
   resized();
