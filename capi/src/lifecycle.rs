@@ -60,10 +60,10 @@ static AT_LOAD: extern "C" fn() = at_load;
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
 
-/// Writes a message and aborts.
+/// Writes a message to `malloc_message` or standard error, and aborts.
 #[cold]
-pub(crate) fn die(message: &[u8]) -> ! {
-    variables::write_to_stderr(message);
+pub(crate) fn die(text: &[u8]) -> ! {
+    message::write(text);
     // SAFETY: abort has no requirements.
     unsafe { libc::abort() }
 }

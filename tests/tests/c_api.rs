@@ -372,6 +372,10 @@ fn realloc_to_zero_does_as_the_option_says() {
     assert_eq!(ending(output.status), "signal 6");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said, "<lumalloc>: realloc(p, 0) under zero_realloc:abort\n");
+    let output = Run::preloaded(&program).args(["message"]).conf("zero_realloc:abort").output();
+    assert_eq!(ending(output.status), "signal 6");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "<lumalloc>: realloc(p, 0) under zero_realloc:abort\n", "malloc_message");
 }
 
 /// If a panic were reachable, its handler and the handler's message would be too, because link-time
