@@ -118,6 +118,7 @@ pub mod options {
 #[cfg(not(loom))]
 pub mod message {
     pub use crate::ground::message::{Sink, set_sink, write};
+    pub use crate::ground::warning::{warn, warned};
 }
 
 /// The functions that print the statistics at each `opt.stats_interval`, and write a heap profile

@@ -97,6 +97,12 @@ fn lookup_knows_blocks_and_nothing_else() {
     assert!(arenas::lookup(large).is_some());
     // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(large) };
+    // A block of 0 bytes lies in no arena, so the first one stands for it.
+    let nothing = raw::malloc(0);
+    assert_eq!(arenas::lookup(nothing), Some(0));
+    // SAFETY: a block of this allocator, freed once.
+    unsafe { raw::free(nothing) };
+    assert_eq!(arenas::lookup(nothing), None);
     let foreign = Box::leak(Box::new([0u8; 100])).as_ptr();
     for pointer in [std::ptr::null(), std::ptr::without_provenance(usize::MAX), foreign] {
         assert_eq!(arenas::lookup(pointer), None, "{pointer:?}");

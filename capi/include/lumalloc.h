@@ -267,6 +267,9 @@ struct extent_hooks_s {
  *   EPERM   a write to what can only be read, or arguments to an action
  *   EINVAL  a length that is not the value's; of an old value as much is copied as fits, and
  *           *oldlenp says how much
+ *   EBUSY   limit.hard below what is held; monitor.start, prof.log_start or mprof.restart during a
+ *           recording; vm.region.<i>.* during a call of the region
+ *   ENOMEM  no memory for limit.callback, monitor.start or experimental.hooks.allocated and .freed
  *   EAGAIN, EFAULT  the key could not do it
  */
 int mallctl(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen)
@@ -346,9 +349,10 @@ int lumalloc_monitor_stop(void) LUMALLOC_NOTHROW;
  * of a small block of the hardened tier, what one of its class holds at most) and its arena,
  * UINT_MAX for a guarded sample. When `see` answers false, the walk ends with
  * ECANCELED. When no other thread allocates or frees meanwhile, and `see` does not, the blocks are
- * exactly those that were allocated and not freed. Otherwise a block that is allocated, freed or
- * resized meanwhile may be missing, and one that was just freed may be seen: contents may be read
- * only if it is known that nobody frees the block. The walk itself allocates nothing.
+ * exactly those that were allocated and not freed, without those of 0 bytes. Otherwise a block that
+ * is allocated, freed or resized meanwhile may be missing, and one that was just freed may be seen:
+ * contents may be read only if it is known that nobody frees the block. The walk itself allocates
+ * nothing.
  */
 int lumalloc_walk(unsigned arena,
                   bool (*see)(void *cbopaque, void *ptr, size_t size, unsigned arena),

@@ -209,7 +209,7 @@ fn say(name: &CStr, file: &CStr) {
         }
         used += part.len();
     }
-    message::write(line.get(..used).unwrap_or_default());
+    message::warn(line.get(..used).unwrap_or_default());
 }
 
 /// The next function with this name after ours: that of the C library or of a debugging tool. It is

@@ -394,7 +394,7 @@ mod tests {
             (
                 "stats_print_opts",
                 "Z",
-                "stats_print_opts: \"Z\" has letters that are not among Jgmdablxehw",
+                "stats_print_opts: \"Z\" has letters that are not among Jgmdablxehws",
             ),
             (
                 "tcache_ncached_max",

@@ -123,7 +123,9 @@ fn the_table_of_the_docs_is_made_from_the_rows() {
          Made from the rows of `namespace/src/rows`. *Access*: `r-` read, `-w` write, `rw` both, \
          `--` an action. `in → out`: what\ncomes in by `newp` while something is read. `ENOENT` in \
          the last column: the name exists, and answers so because it is\nnot built in. `<i>` \
-         stands for an index; 4096 means all arenas, 4097 those destroyed.\n",
+         stands for an index. 4096 means all arenas in `stats.arenas.<i>.*` and in `initialized`, \
+         `decay`, `purge`\nand `dss` of `arena.<i>.*`, whose other keys need one arena; 4097 means \
+         those destroyed, in `stats.arenas.<i>.*`.\n",
     );
     for (branch, rows) in by_branch() {
         let title = if branch.is_empty() { "version, epoch, …" } else { branch };

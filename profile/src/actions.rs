@@ -112,7 +112,7 @@ fn begin_monitor() {
         Err(monitor::Refusal::BadName) => message::write(
             b"<lumalloc>: the heap monitor has no name for its file: see prof_prefix\n",
         ),
-        Err(_) => message::write(b"<lumalloc>: the heap monitor could not begin\n"),
+        Err(_) => message::warn(b"<lumalloc>: the heap monitor could not begin\n"),
     }
 }
 
@@ -121,7 +121,7 @@ fn end_monitor() {
     const WHAT: &[u8] = b"the end of the heap monitor's file";
     let ended = monitor::stop_or(|path, error| tell_unwritten(WHAT, path, error));
     if ended.is_ok_and(|counts| counts.dropped > 0) {
-        message::write(
+        message::warn(
             b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
         );
     }
@@ -152,6 +152,7 @@ fn tell_unwritten(what: &[u8], path: &CStr, error: c_int) {
     reason::put(&mut text, error);
     text.bytes(b"\n");
     text.end();
+    message::warned();
 }
 
 /// Reports what is still allocated. Returns whether that is an error.

@@ -29,6 +29,7 @@ const ARRAY_DELETE_OF_SINGLE: &str =
 const WRONG_SIZE: &str = "<lumalloc>: sized free of {hex} with size @, which is not its own \
                           (size {n}, arena {n}{owner}){from}";
 const ABORT_CONF: &str = "<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).";
+const ABORT: &str = "<lumalloc>: Abort (abort:true) on a warning (see above).";
 const XMALLOC: &str = "<lumalloc>: out of memory: @ bytes (xmalloc:true){from}";
 
 /// The variable in which the tests set their options.
@@ -283,6 +284,22 @@ fn a_bad_option_under_abort_conf() {
         let expected = format!("<lumalloc>: {complaint} ({VARIABLE})\n{ABORT_CONF}\n");
         assert_eq!(said, expected, "{conf}");
     }
+}
+
+/// A profile that cannot be written, and a flag of `dlopen`: warnings that are about no option.
+#[test]
+fn a_warning_under_abort() {
+    let profile = "prof:true,prof_final:true,prof_prefix:/nowhere/x";
+    for (conf, how) in [("abort:false", "exit 0"), ("abort:true", "signal 6")] {
+        let output = crime("proc_tiny.c", &[], &format!("{conf},{profile}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(ending(output.status), how, "{conf}\n{said}");
+        assert!(said.contains(" could not be written to /nowhere/x."), "{conf}: {said}");
+        let last = said.lines().last() == Some(ABORT);
+        assert_eq!(last, how == "signal 6", "{conf}: {said}");
+    }
+    let output = crime("proc_tiny.c", &[], "abort:true,no_such_option:true");
+    assert_eq!(ending(output.status), "exit 0", "an option is a matter of abort_conf");
 }
 
 #[test]

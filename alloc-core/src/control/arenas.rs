@@ -14,7 +14,7 @@ use crate::ground::{options::Dss, os};
 use crate::middle::arenas::arena_settings::{self, Aging};
 use crate::middle::arenas::{arena::Arena, arena_name::Name};
 use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
-use crate::middle::blocks::block_arena;
+use crate::middle::blocks::{block_arena, empty_blocks};
 use crate::middle::passes::{arena_end, reserve};
 use crate::observe::destroyed;
 
@@ -110,9 +110,11 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
 /// ```
 #[must_use]
 pub fn lookup(block: *const u8) -> Option<u32> {
-    let arena = block_arena::arena_of(block as usize);
-    // A guarded sample lies in no arena, so the first one stands for it.
-    arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
+    let address = block as usize;
+    let is_elsewhere =
+        || guarded::usable_size(address).is_some() || empty_blocks::is_block_at(address);
+    // A guarded sample or a block of 0 bytes lies in no arena, so the first one stands for it.
+    block_arena::arena_of(address).or_else(|| is_elsewhere().then_some(0))
 }
 
 /// Whether an arena with this index was made and not destroyed. Also true for [`ARENAS_ALL`], and

@@ -21,6 +21,7 @@ pub(crate) fn read_all(record: &mut Record) -> Options {
         reader.string(&mut options, text);
     });
     let mut number = 0u64;
+    let mut bad = false;
     for_each_source(|source, text| {
         number += 1;
         if options.confirm_conf {
@@ -29,9 +30,10 @@ pub(crate) fn read_all(record: &mut Record) -> Options {
             line.text("): \"").bytes(text).text("\"\n");
             message::write(line.as_bytes());
         }
-        let mut reader = Reader { source, record, only_confirm: false, bad: false };
+        let mut reader = Reader { source, record, only_confirm: false, bad };
         reader.string(&mut options, text);
-        if reader.bad && options.abort_conf {
+        bad = reader.bad;
+        if bad && options.abort_conf {
             fatal::bad_option();
         }
     });
@@ -95,6 +97,7 @@ struct Reader<'record> {
     source: &'static str,
     record: &'record mut Record,
     only_confirm: bool,
+    /// Whether an option was bad, in this source or an earlier one.
     bad: bool,
 }
 
@@ -151,7 +154,9 @@ impl Reader<'_> {
         }
         self.ignore(what, key, value);
         // Experimental options may come and go, so an unknown one is reported, but is not fatal.
-        if !key.starts_with(b"experimental_") {
+        // The same holds for two options that jemalloc has given up.
+        let tolerated = key.starts_with(b"experimental_") || RETIRED.contains(&key);
+        if !tolerated {
             self.bad = true;
         }
     }
@@ -164,6 +169,9 @@ impl Reader<'_> {
         self.record.add_ignored(&[what, key, colon, value, b" (", self.source.as_bytes(), b")"]);
     }
 }
+
+/// Options of earlier versions of jemalloc that its later versions report and tolerate.
+const RETIRED: [&[u8]; 2] = [b"hpa_sec_bytes_after_flush", b"hpa_sec_batch_fill_extra"];
 
 fn say(what: &str, key: &[u8], value: Option<&[u8]>, source: &str) {
     let mut line = Line::<1000>::new();

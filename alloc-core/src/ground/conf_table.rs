@@ -9,7 +9,7 @@ use super::options::{
     ZeroRealloc,
 };
 use super::prof_prefix;
-use super::size_class::MAX_CACHED;
+use super::size_class::{MAX_CACHED, SizeClass};
 
 /// How an option's value is read, and how it is stored.
 pub(crate) enum Kind {
@@ -85,13 +85,18 @@ pub(crate) static TABLE: &[OptionRow] = &[
             min: 0,
             max: MAX_CACHED as u64,
             clip: true,
-            set: |o, n| o.tcache_max = n as usize,
+            set: |o, n| o.tcache_max = cached_class(n as usize),
         },
     ),
     row("tcache_ncached_max", Kind::CacheLimits(|o| &mut o.tcache_ncached_max)),
     row(
         "lg_tcache_max",
-        Kind::Unsigned { min: 0, max: 15, clip: true, set: |o, n| o.tcache_max = 1 << n },
+        Kind::Unsigned {
+            min: 0,
+            max: 15,
+            clip: true,
+            set: |o, n| o.tcache_max = cached_class(1 << n),
+        },
     ),
     row(
         "tcache_gc_incr_bytes",
@@ -246,6 +251,11 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("san_guard_large", Shape::Number),
     none("disable_large_size_classes", Shape::Bool),
 ];
+
+/// Returns a size of at most [`MAX_CACHED`] rounded up to a size class; 0 stays.
+fn cached_class(size: usize) -> usize {
+    if size == 0 { 0 } else { SizeClass::of(size).size() }
+}
 
 /// Sets the option, of which `false` also forbids the temporary background thread.
 fn set_background_thread(options: &mut Options, on: bool) {

@@ -369,6 +369,14 @@ pub(crate) fn bad_option() -> ! {
     os::abort()
 }
 
+/// There was a warning, and by `abort:true` that is fatal. The warning itself was written before.
+#[cold]
+#[inline(never)]
+pub(crate) fn warning() -> ! {
+    super::message::write(b"<lumalloc>: Abort (abort:true) on a warning (see above).\n");
+    os::abort()
+}
+
 /// Appends return addresses.
 fn addresses(line: &mut Words, before: &str, trace: Trace) {
     let mut before = before;

@@ -77,6 +77,8 @@ pub(crate) mod cache_limits;
 #[allow(unsafe_code)]
 pub(crate) mod options;
 #[cfg(not(loom))]
+pub(crate) mod warning;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod intervals;
 #[cfg(not(loom))]

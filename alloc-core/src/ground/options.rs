@@ -100,8 +100,8 @@ pub struct Letters([u8; Letters::KNOWN.len() + 1]);
 impl Letters {
     /// No letter.
     pub const NONE: Letters = Letters([0; Letters::KNOWN.len() + 1]);
-    /// All letters that have a meaning: those of jemalloc 5.3, and `w`.
-    pub const KNOWN: &'static [u8] = b"Jgmdablxehw";
+    /// All letters that have a meaning: those of jemalloc 5.3, `w` and `s`.
+    pub const KNOWN: &'static [u8] = b"Jgmdablxehws";
 
     /// Returns the letters of a text that have a meaning, in the order of the text.
     ///
@@ -140,7 +140,7 @@ impl core::fmt::Debug for Letters {
 /// All options that have an effect. Names, units and defaults: jemalloc(3), `opt.*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether a warning is fatal.
+    /// Whether a warning is fatal, if it is not about an option.
     pub abort: bool,
     /// Whether a bad option is fatal.
     pub abort_conf: bool,
@@ -158,7 +158,7 @@ pub struct Options {
     pub stats_interval_opts: Letters,
     /// Whether threads have caches.
     pub tcache: bool,
-    /// The largest size in bytes that threads cache, at most 32768.
+    /// The largest size in bytes that threads cache: that of a size class, at most 32768, or 0.
     pub tcache_max: usize,
     /// How many blocks of some classes caches hold. Source: jemalloc 5.3.1.
     pub tcache_ncached_max: CacheLimits,

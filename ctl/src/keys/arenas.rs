@@ -13,7 +13,8 @@ pub const DIRTY_DECAY_MS: Key<ReadWrite<isize>> = Key::new("arenas.dirty_decay_m
 /// `arenas.hugepage` (bytes): size of a huge page.
 pub const HUGEPAGE: Key<Read<usize>> = Key::new("arenas.hugepage");
 
-/// `arenas.lookup`: the arena that a block belongs to; EINVAL for what is no block.
+/// `arenas.lookup`: the arena that a block belongs to, 0 for one of 0 bytes; EINVAL for what is no
+/// block.
 pub const LOOKUP: Key<Ask<*mut c_void, u32>> = Key::new("arenas.lookup");
 
 /// `arenas.muzzy_decay_ms` (ms): muzzy_decay_ms that arenas made later begin with.

@@ -6,7 +6,8 @@ use crate::typed::Text;
 /// `monitor.active`: whether each allocation and each free is being written to a file.
 pub const ACTIVE: Key<Read<bool>> = Key::new("monitor.active");
 
-/// `monitor.dropped` (count): those that could not be written, because the file refused them.
+/// `monitor.dropped` (count): allocations and frees that could not be written, because the file
+/// refused them.
 pub const DROPPED: Key<Read<u64>> = Key::new("monitor.dropped");
 
 /// `monitor.events` (count): allocations and frees that were written, by the present or the last

@@ -3,7 +3,7 @@
 use crate::key::{Key, Read};
 use crate::typed::Text;
 
-/// `opt.abort`: warnings are fatal.
+/// `opt.abort`: warnings are fatal, those about options excepted.
 pub const ABORT: Key<Read<bool>> = Key::new("opt.abort");
 
 /// `opt.abort_conf`: bad option strings are fatal.
@@ -184,7 +184,7 @@ pub const TCACHE: Key<Read<bool>> = Key::new("opt.tcache");
 /// `opt.tcache_gc_incr_bytes` (bytes): allocated between two steps of a cache's collection.
 pub const TCACHE_GC_INCR_BYTES: Key<Read<usize>> = Key::new("opt.tcache_gc_incr_bytes");
 
-/// `opt.tcache_max` (bytes): largest size that threads cache.
+/// `opt.tcache_max` (bytes): largest size that threads cache, rounded up to a class.
 pub const TCACHE_MAX: Key<Read<usize>> = Key::new("opt.tcache_max");
 
 /// `opt.tcache_ncached_max`: blocks of some classes that a cache holds: low-high:most|...; empty:

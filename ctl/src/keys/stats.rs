@@ -66,7 +66,7 @@ pub mod guarded {
     /// `stats.guarded.failed` (count): requests that were to get one and got an ordinary block.
     pub const FAILED: Key<Read<u64>> = Key::new("stats.guarded.failed");
 
-    /// `stats.guarded.live` (count): of these, samples in use.
+    /// `stats.guarded.live` (count): guarded samples in use.
     pub const LIVE: Key<Read<u64>> = Key::new("stats.guarded.live");
 
     /// `stats.guarded.made` (count): guarded samples handed out.
@@ -136,7 +136,8 @@ pub mod thread_caches {
     /// `stats.thread_caches.count` (count): threads that have a cache.
     pub const COUNT: Key<Read<u32>> = Key::new("stats.thread_caches.count");
 
-    /// `stats.thread_caches.kept_bytes` (bytes): of these, in large blocks that threads keep.
+    /// `stats.thread_caches.kept_bytes` (bytes): in thread caches, of large blocks that threads
+    /// keep.
     pub const KEPT_BYTES: Key<Read<usize>> = Key::new("stats.thread_caches.kept_bytes");
 
     /// `stats.thread_caches.requests` (count): requests that thread caches served.

@@ -78,13 +78,13 @@ pub const RETAINED: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.retained");
 /// `stats.arenas.<i>.slab_bytes` (bytes): in slabs of blocks.
 pub const SLAB_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.slab_bytes");
 
-/// `stats.arenas.<i>.slab_used_bytes` (bytes): of these, in blocks out.
+/// `stats.arenas.<i>.slab_used_bytes` (bytes): in blocks out of slabs.
 pub const SLAB_USED_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.slab_used_bytes");
 
 /// `stats.arenas.<i>.tcache_bytes` (bytes): in thread caches.
 pub const TCACHE_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.tcache_bytes");
 
-/// `stats.arenas.<i>.tcache_stashed_bytes` (bytes): of these, in quarantine.
+/// `stats.arenas.<i>.tcache_stashed_bytes` (bytes): in thread caches, of blocks in quarantine.
 pub const TCACHE_STASHED_BYTES: Key<Read<usize>, 1> =
     Key::new("stats.arenas.<i>.tcache_stashed_bytes");
 

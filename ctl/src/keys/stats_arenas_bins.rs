@@ -2,7 +2,7 @@
 
 use crate::key::{Key, Read};
 
-/// `stats.arenas.<i>.bins.<j>.cached` (count): of these, blocks in thread caches.
+/// `stats.arenas.<i>.bins.<j>.cached` (count): blocks of the class in thread caches.
 pub const CACHED: Key<Read<usize>, 2> = Key::new("stats.arenas.<i>.bins.<j>.cached");
 
 /// `stats.arenas.<i>.bins.<j>.curregs` (count): blocks out of slabs, those in caches too.

@@ -137,32 +137,32 @@ pub mod max_per_bg_thd {
 pub mod prof {
     use crate::key::{Key, Read};
 
-    /// `stats.mutexes.prof.max_num_thds` (count): the profiler, which is not built in: most threads
-    /// that waited at once.
+    /// `stats.mutexes.prof.max_num_thds` (count): the profiler (always 0: it has no lock that
+    /// allocations wait for): most threads that waited at once.
     pub const MAX_NUM_THDS: Key<Read<u32>> = Key::new("stats.mutexes.prof.max_num_thds");
 
-    /// `stats.mutexes.prof.max_wait_time` (ns): the profiler, which is not built in: longest time
-    /// blocked.
+    /// `stats.mutexes.prof.max_wait_time` (ns): the profiler (always 0: it has no lock that
+    /// allocations wait for): longest time blocked.
     pub const MAX_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.prof.max_wait_time");
 
-    /// `stats.mutexes.prof.num_ops` (count): the profiler, which is not built in: times it was
-    /// taken.
+    /// `stats.mutexes.prof.num_ops` (count): the profiler (always 0: it has no lock that
+    /// allocations wait for): times it was taken.
     pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_ops");
 
-    /// `stats.mutexes.prof.num_owner_switch` (count): the profiler, which is not built in: times
-    /// that the taker changed.
+    /// `stats.mutexes.prof.num_owner_switch` (count): the profiler (always 0: it has no lock that
+    /// allocations wait for): times that the taker changed.
     pub const NUM_OWNER_SWITCH: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_owner_switch");
 
-    /// `stats.mutexes.prof.num_spin_acq` (count): the profiler, which is not built in: times that
-    /// spinning was enough.
+    /// `stats.mutexes.prof.num_spin_acq` (count): the profiler (always 0: it has no lock that
+    /// allocations wait for): times that spinning was enough.
     pub const NUM_SPIN_ACQ: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_spin_acq");
 
-    /// `stats.mutexes.prof.num_wait` (count): the profiler, which is not built in: times that
-    /// taking it had to block.
+    /// `stats.mutexes.prof.num_wait` (count): the profiler (always 0: it has no lock that
+    /// allocations wait for): times that taking it had to block.
     pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_wait");
 
-    /// `stats.mutexes.prof.total_wait_time` (ns): the profiler, which is not built in: time
-    /// blocked, in all.
+    /// `stats.mutexes.prof.total_wait_time` (ns): the profiler (always 0: it has no lock that
+    /// allocations wait for): time blocked, in all.
     pub const TOTAL_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.prof.total_wait_time");
 }
 

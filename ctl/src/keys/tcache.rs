@@ -5,7 +5,8 @@ use crate::key::{Ask, Key, Write};
 /// `tcache.create`: makes a cache for MALLOCX_TCACHE and answers its number.
 pub const CREATE: Key<Ask<(), u32>> = Key::new("tcache.create");
 
-/// `tcache.destroy`: the same, and gives the number back.
+/// `tcache.destroy`: gives the blocks of the cache with this number back, and the number too
+/// (EFAULT: no cache).
 pub const DESTROY: Key<Write<u32>> = Key::new("tcache.destroy");
 
 /// `tcache.flush`: gives the blocks of the cache with this number back (EFAULT: there is none).

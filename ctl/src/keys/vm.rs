@@ -54,10 +54,10 @@ pub mod region {
     /// region takes its lock over.
     pub const HOLDER_ALIVE: Key<Read<bool>, 1> = Key::new("vm.region.<i>.holder_alive");
 
-    /// `vm.region.<i>.m_busy` (bytes): of the largest of these; 0 with the method last.
+    /// `vm.region.<i>.m_busy` (bytes): of the largest block of the program; 0 with the method last.
     pub const M_BUSY: Key<Read<usize>, 1> = Key::new("vm.region.<i>.m_busy");
 
-    /// `vm.region.<i>.m_free` (bytes): of the largest of these.
+    /// `vm.region.<i>.m_free` (bytes): of the largest free block.
     pub const M_FREE: Key<Read<usize>, 1> = Key::new("vm.region.<i>.m_free");
 
     /// `vm.region.<i>.method`: best, last, pool, debug or profile.
@@ -90,10 +90,12 @@ pub mod stat {
     /// `vm.stat.extent` (bytes): taken from the system, the allocator's own records among it.
     pub const EXTENT: Key<Read<usize>> = Key::new("vm.stat.extent");
 
-    /// `vm.stat.m_busy` (bytes): of the largest of these, rounded up to its class.
+    /// `vm.stat.m_busy` (bytes): of the largest block that the program holds, rounded up to its
+    /// class.
     pub const M_BUSY: Key<Read<usize>> = Key::new("vm.stat.m_busy");
 
-    /// `vm.stat.m_free` (bytes): of the largest of these: of runs, the mean of their largest class.
+    /// `vm.stat.m_free` (bytes): of the largest free block: of runs, the mean of their largest
+    /// class.
     pub const M_FREE: Key<Read<usize>> = Key::new("vm.stat.m_free");
 
     /// `vm.stat.mode`: flags of the regions: VM_MTBEST and VM_SHARE.
@@ -124,6 +126,6 @@ pub mod stat {
     /// `vm.stat.s_busy` (bytes): in blocks that the program holds.
     pub const S_BUSY: Key<Read<usize>> = Key::new("vm.stat.s_busy");
 
-    /// `vm.stat.s_free` (bytes): of the extent, not in such blocks.
+    /// `vm.stat.s_free` (bytes): of the extent, not in blocks that the program holds.
     pub const S_FREE: Key<Read<usize>> = Key::new("vm.stat.s_free");
 }

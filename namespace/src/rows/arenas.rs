@@ -50,7 +50,7 @@ pub static ROWS: &[Spec] = &[
         Pointer("void *") => Unsigned,
         None,
         |_, block| block.and_then(|block| arenas::lookup(block.cast())).ok_or(Error::Invalid),
-        "the arena that a block belongs to; EINVAL for what is no block"
+        "the arena that a block belongs to, 0 for one of 0 bytes; EINVAL for what is no block"
     ),
     ro!("arenas.quantum", Size, Bytes, |_| 16, "step between the smallest size classes"),
     ro!("arenas.page", Size, Bytes, |_| lumalloc::PAGE, "size of the allocator's page"),

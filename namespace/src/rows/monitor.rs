@@ -40,7 +40,7 @@ pub static ROWS: &[Spec] = &[
         U64,
         Count,
         |_| monitor::counts().dropped,
-        "those that could not be written, because the file refused them"
+        "allocations and frees that could not be written, because the file refused them"
     ),
     ro!(
         "monitor.recordings",

@@ -16,7 +16,7 @@ macro_rules! opt {
 
 /// The rows of `opt.*` for options with an effect.
 pub static ROWS: &[Spec] = &[
-    opt!(abort, Bool, None, "warnings are fatal"),
+    opt!(abort, Bool, None, "warnings are fatal, those about options excepted"),
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
     opt!(confirm_conf, Bool, None, "say at start where options came from and which were set"),
     ro!("opt.narenas", Unsigned, Count, |_| automatic_arenas(), "most automatic arenas"),
@@ -171,7 +171,7 @@ pub static ROWS: &[Spec] = &[
     ),
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
-    opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
+    opt!(tcache_max, Size, Bytes, "largest size that threads cache, rounded up to a class"),
     ro!(
         "opt.tcache_ncached_max",
         Str,

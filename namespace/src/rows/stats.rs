@@ -78,7 +78,7 @@ pub static ROWS: &[Spec] = &[
         "mean time between two of those passes"
     ),
     guarded!(made, "guarded samples handed out"),
-    guarded!(live, "of these, samples in use"),
+    guarded!(live, "guarded samples in use"),
     guarded!(failed, "requests that were to get one and got an ordinary block"),
     act!(
         "stats.mutexes.reset",
@@ -107,9 +107,12 @@ mutex_rows!(MAX_PER_BG_THD, "stats.mutexes.max_per_bg_thd", "the pass of decay",
 mutex_rows!(CTL, "stats.mutexes.ctl", "the namespace", |_| Ok(snapshot::read(|published| {
     *published.mutex()
 })));
-mutex_rows!(PROF, "stats.mutexes.prof", "the profiler, which is not built in", |_| Ok(
-    MutexStats::default()
-));
+mutex_rows!(
+    PROF,
+    "stats.mutexes.prof",
+    "the profiler (always 0: it has no lock that allocations wait for)",
+    |_| Ok(MutexStats::default())
+);
 mutex_rows!(REGISTRY, "stats.mutexes.thread_caches", "the list of thread caches", |_| Ok(one(
     |mutexes| mutexes.registry
 )));

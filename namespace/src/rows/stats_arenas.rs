@@ -71,11 +71,11 @@ pub static ROWS: &[Spec] = &[
         Size,
         Bytes,
         space.tcache_stashed_bytes,
-        "of these, in quarantine"
+        "in thread caches, of blocks in quarantine"
     ),
     of_arena!("kept_bytes", Size, Bytes, space.kept_bytes, "in large blocks that threads keep"),
     of_arena!("slab_bytes", Size, Bytes, space.slab_bytes, "in slabs of blocks"),
-    of_arena!("slab_used_bytes", Size, Bytes, space.slab_used_bytes, "of these, in blocks out"),
+    of_arena!("slab_used_bytes", Size, Bytes, space.slab_used_bytes, "in blocks out of slabs"),
     of_arena!("resident", Size, Bytes, space.resident, "in physical memory, at most"),
     of_arena!(
         "abandoned_vm",
@@ -100,7 +100,7 @@ pub static ROWS: &[Spec] = &[
     of_class!(bins, "bins.<j>", U64, Count, ndalloc, "blocks of the class that came home"),
     of_class!(bins, "bins.<j>", U64, Count, nrequests, "requests, those of thread caches too"),
     of_class!(bins, "bins.<j>", Size, Count, curregs, "blocks out of slabs, those in caches too"),
-    of_class!(bins, "bins.<j>", Size, Count, cached, "of these, blocks in thread caches"),
+    of_class!(bins, "bins.<j>", Size, Count, cached, "blocks of the class in thread caches"),
     of_class!(bins, "bins.<j>", U64, Count, nfills, "refills of thread caches"),
     of_class!(bins, "bins.<j>", U64, Count, nflushes, "batches that thread caches returned"),
     of_class!(bins, "bins.<j>", U64, Count, nslabs, "slabs of the class ever made"),

@@ -90,7 +90,7 @@ pub static ROWS: &[Spec] = &[
         Size,
         Bytes,
         |now| now.totals().kept,
-        "of these, in large blocks that threads keep"
+        "in thread caches, of large blocks that threads keep"
     ),
     told!(
         "thread_caches.requests",

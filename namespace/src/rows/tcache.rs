@@ -25,6 +25,6 @@ pub static ROWS: &[Spec] = &[
         Unsigned,
         None,
         |_, id| tcache::destroy(id).then_some(()).ok_or(Error::Fault),
-        "the same, and gives the number back"
+        "gives the blocks of the cache with this number back, and the number too (EFAULT: no cache)"
     ),
 ];

@@ -48,7 +48,7 @@ pub static ROWS: &[Spec] = &[
         Size,
         Bytes,
         |now| Blocks::busy(now).largest,
-        "of the largest of these, rounded up to its class"
+        "of the largest block that the program holds, rounded up to its class"
     ),
     stat!(
         "n_free",
@@ -62,14 +62,14 @@ pub static ROWS: &[Spec] = &[
         Size,
         Bytes,
         |now| now.totals().mapped.saturating_sub(now.totals().allocated),
-        "of the extent, not in such blocks"
+        "of the extent, not in blocks that the program holds"
     ),
     stat!(
         "m_free",
         Size,
         Bytes,
         |now| Blocks::free(now).largest,
-        "of the largest of these: of runs, the mean of their largest class"
+        "of the largest free block: of runs, the mean of their largest class"
     ),
     ro!(
         "vm.stat.n_seg",

@@ -95,10 +95,15 @@ pub static REGION: &[Spec] = &[
     ),
     counted!("n_busy", Count, busy, "blocks that the program has"),
     counted!("s_busy", Bytes, busy_bytes, "in blocks that the program has"),
-    counted!("m_busy", Bytes, busy_largest, "of the largest of these; 0 with the method last"),
+    counted!(
+        "m_busy",
+        Bytes,
+        busy_largest,
+        "of the largest block of the program; 0 with the method last"
+    ),
     counted!("n_free", Count, free, "free blocks"),
     counted!("s_free", Bytes, free_bytes, "in free blocks"),
-    counted!("m_free", Bytes, free_largest, "of the largest of these"),
+    counted!("m_free", Bytes, free_largest, "of the largest free block"),
     counted!("n_seg", Count, segments, "segments that the discipline gave"),
     counted!("extent", Bytes, extent, "in segments, the region's own words among it"),
     ro!(

@@ -34,7 +34,7 @@ use crate::ground::sync::helper_state::{HelperState, State};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::text::Line;
-use crate::ground::{message, os, own_thread};
+use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::{arena_hooks, arena_settings, purge_gate};
@@ -299,7 +299,7 @@ fn judge(started: Result<(), c_int>) -> bool {
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");
         line.number(error.unsigned_abs().into()).text(")\n");
-        message::write(line.as_bytes());
+        warning::warn(line.as_bytes());
     }
     started.is_ok()
 }

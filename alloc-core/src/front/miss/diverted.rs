@@ -7,7 +7,7 @@ use crate::front::life::thread_begin;
 use crate::front::modes::block_size;
 use crate::front::modes::diversion::{self, Diversion};
 use crate::ground::callback::{self, Callback};
-use crate::ground::message;
+use crate::ground::warning;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Allocates a block, unless the allocator is to serve the request. Returns `Some` of null if there
@@ -59,7 +59,7 @@ fn turn_on() -> bool {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
     let done = switch::divert();
     if !done && !IS_TOLD.swap(true, Ordering::Relaxed) {
-        message::write(REFUSED);
+        warning::warn(REFUSED);
     }
     done
 }
