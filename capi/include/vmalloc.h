@@ -293,7 +293,8 @@ void *vmalloc(Vmalloc_t *vm, size_t size);
 
 /*
  * A block whose address is a multiple of `align` and of the usual alignment; `align` need not be a
- * power of two. NULL when size or align is 0, and in Vmpool.
+ * power of two. NULL when size or align is 0, and in Vmpool. In Vmheap, one that is no power of two
+ * is looked for among some thousand blocks, so that a large one often ends in NULL.
  */
 void *vmalign(Vmalloc_t *vm, size_t size, size_t align);
 
