@@ -7,7 +7,8 @@
 #   --prefix DIR     where it is to be used: /usr/local
 #   --libdir DIR     where libraries go: PREFIX/lib
 #   --destdir DIR    put before every path, for packages; not written into any file
-#   --from DIR       takes the built files from DIR; else they are built by cargo
+#   --from DIR       takes the built files from DIR; else they are built by cargo, or taken from
+#                    target/release where there is no cargo, as for root beside a user's rustup
 #   --as-jemalloc    also under jemalloc's names: include/jemalloc/jemalloc.h, jemalloc.pc,
 #                    libjemalloc.so.2, libjemalloc.so and libjemalloc.a, so that programs built for
 #                    jemalloc, or being built for it, get lumalloc. Another one's files of these
@@ -19,6 +20,7 @@
 # for liblumalloc_mp.a, and cc for --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a
 # link would not be in ldconfig's cache, which goes by SONAMEs).
 set -eu
+umask 022 # What is installed is for everyone to read, also where root's umask is 077.
 PROGRAM=$0
 fail() {
   echo "$PROGRAM: $*" >&2
@@ -58,8 +60,12 @@ case $prefix in /*) ;; *) fail "--prefix must be an absolute path: $prefix" ;; e
 case $libdir in /*) ;; *) fail "--libdir must be an absolute path: $libdir" ;; esac
 
 if [ -z "$from" ]; then
-  (cd "$here/.." && cargo build --release)
   from=${CARGO_TARGET_DIR:-$here/../target}/release
+  if command -v cargo >/dev/null; then
+    (cd "$here/.." && cargo build --release)
+  elif [ ! -f "$from/liblumalloc.so" ]; then
+    fail "cargo is not found: build with cargo build --release first, and name the files with --from target/release"
+  fi
 fi
 for file in liblumalloc.so liblumalloc.a; do
   [ -f "$from/$file" ] || fail "$from/$file: no such file; build it with cargo build --release"

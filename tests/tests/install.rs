@@ -150,6 +150,55 @@ fn another_one_s_files_stay_and_nothing_is_installed() {
     assert!(!prefix.join("include").exists() && !prefix.join("lib/liblumalloc.so").exists());
 }
 
+/// Root may have a umask that hides what it makes from everyone else.
+#[test]
+fn everyone_may_read_what_is_installed_whatever_the_umask() {
+    let prefix = scratch("install-umask");
+    let line = format!(
+        "umask 077; exec /bin/sh '{}' --prefix '{}' --from '{}' --as-jemalloc",
+        script().display(),
+        prefix.display(),
+        built().display()
+    );
+    Run::plain("/bin/sh").args(["-c", &line]).stdout();
+    let listed = Run::plain(find_program("find"));
+    let hidden = listed.args([text(&prefix), "-mindepth", "1", "!", "-perm", "-444"]).stdout();
+    assert_eq!(hidden, "");
+}
+
+/// As for root, where Rust is a user's own. The script lies in a copy of the tree.
+#[test]
+fn without_cargo_the_built_files_are_taken_if_they_are_there() {
+    let tree = scratch("install-no-cargo");
+    for folder in ["capi", "namespace"] {
+        symlink(root().join(folder), tree.join(folder)).expect("a link");
+    }
+    fs::create_dir(tree.join("bin")).expect("a directory");
+    fs::create_dir(tree.join("target")).expect("a directory");
+    for tool in [
+        "sh", "dirname", "sed", "mktemp", "rm", "cc", "ld", "as", "objcopy", "ar", "install",
+        "chmod", "cat", "grep",
+    ] {
+        symlink(find_program(tool), tree.join("bin").join(tool)).expect("a link");
+    }
+    let script = tree.join("capi/install.sh");
+    let run = || {
+        let run = Run::plain("/bin/sh").args([text(&script), "--prefix", text(&tree.join("to"))]);
+        run.env("PATH", tree.join("bin")).env("CARGO_TARGET_DIR", tree.join("target")).output()
+    };
+    let refused = run();
+    assert_eq!(ending(refused.status), "exit 1");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.contains(": cargo is not found: build with cargo build --release first"),
+        "{said}"
+    );
+    symlink(built(), tree.join("target/release")).expect("a link");
+    let done = run();
+    assert_eq!(ending(done.status), "exit 0", "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(tree.join("to/lib/liblumalloc.so").is_file());
+}
+
 #[test]
 fn wrong_arguments_are_named() {
     let script = script();
