@@ -148,8 +148,9 @@ pub(crate) struct ShownArguments {
 #[derive(Debug, Args)]
 #[command(override_usage = "lumalloc run [OPTIONS] -- PROGRAM [ARGS]...")]
 #[command(after_help = "\
-The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this executable, else
-../lib from there. $LUMALLOC_EXPORTER means the same as --exporter, which wins; --exporter '' serves
+The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this executable, else in
+../lib, a directory of it or ../lib64.
+$LUMALLOC_EXPORTER means the same as --exporter, which wins; --exporter '' serves
 nowhere. Behind the address, after commas: dumps:DIRECTORY (where recordings of the heap monitor and
 dumps are written), metrics:ADDRESS:PORT (the metrics alone, there too), token:FILE (what is not on
 a loopback address needs one: a word of at least 16 characters, mode 0600), host:NAME (a name that

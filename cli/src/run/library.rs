@@ -55,18 +55,32 @@ fn named_file(path: &Path, origin: &str) -> Outcome<PathBuf> {
         .map_err(|error| failure(format!("{} (from {origin}): {error}", path.display())))
 }
 
-/// Looks beside the executable (Cargo, an unpacked archive) and in `../lib` (an installation).
+/// Looks beside the executable (Cargo, an unpacked archive), and in `../lib`, the directories in it
+/// and `../lib64` (an installation, perhaps with `--libdir`).
 fn beside(directory: &Path) -> Outcome<PathBuf> {
-    let installed = directory.parent().unwrap_or(directory).join("lib");
+    let prefix = directory.parent().unwrap_or(directory);
+    let installed = prefix.join("lib");
     let places = [directory.join(NAME), installed.join(NAME)];
-    if let Some(found) = places.iter().find(|path| path.is_file()) {
-        return Ok(found.clone());
+    let of_machines = directories_in(&installed).into_iter().map(|inner| inner.join(NAME));
+    let further = of_machines.chain([prefix.join("lib64").join(NAME)]);
+    if let Some(found) = places.iter().cloned().chain(further).find(|path| path.is_file()) {
+        return Ok(found);
     }
     let [first, second] = places.each_ref().map(|path| path.display());
+    let (inner, other) = (installed.display(), prefix.display());
     Err(failure(format!(
-        "{NAME} not found: looked for {first} and {second}; build it with \
-         'cargo build --release', or name it with --library PATH or {VARIABLE}"
+        "{NAME} not found: looked for {first} and {second}, in {inner}/* and in {other}/lib64; \
+         build it with 'cargo build --release', or name it with --library PATH or {VARIABLE}"
     )))
+}
+
+/// Returns what lies in a directory, in the order of the names: on Debian a directory for each
+/// kind of machine, as `x86_64-linux-gnu`.
+fn directories_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort();
+    found
 }
 
 fn check(path: &Path) -> Outcome {
@@ -102,9 +116,23 @@ mod tests {
         assert_eq!(
             failure.message,
             "run: liblumalloc.so not found: looked for /nowhere/bin/liblumalloc.so and \
-             /nowhere/lib/liblumalloc.so; build it with 'cargo build --release', or name it with \
-             --library PATH or LUMALLOC_LIBRARY"
+             /nowhere/lib/liblumalloc.so, in /nowhere/lib/* and in /nowhere/lib64; build it with \
+             'cargo build --release', or name it with --library PATH or LUMALLOC_LIBRARY"
         );
+    }
+
+    #[test]
+    fn an_installation_may_have_another_directory_of_libraries() {
+        let name = format!("lumalloc-library-{}", std::process::id());
+        let prefix = std::env::temp_dir().join(name);
+        for libraries in ["lib64", "lib/x86_64-linux-gnu", "lib"] {
+            let directory = prefix.join(libraries);
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join(NAME), "").unwrap();
+            let found = beside(&prefix.join("bin")).ok();
+            assert_eq!(found, Some(directory.join(NAME)));
+        }
+        std::fs::remove_dir_all(&prefix).unwrap();
     }
 
     #[test]
