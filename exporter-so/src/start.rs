@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the program waits for the exporter, at most.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// It serves until the process, or its first thread, ends.
 static RUNNING: Mutex<Option<Exporter>> = Mutex::new(None);
