@@ -30,7 +30,8 @@ fn child() {
         Some("refused") => refused(),
         Some("lent") => lent(),
         Some("exit") => assert_ne!(dirty(MIB), 0),
-        _ => {}
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 

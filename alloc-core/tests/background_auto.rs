@@ -21,7 +21,9 @@ fn child() {
         Some("for-a-time") => for_a_time(),
         Some("alone") => alone(),
         Some("silent") => silent(),
-        _ => {}
+        Some("off") => off(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 
@@ -58,8 +60,11 @@ fn for_a_time() {
     doze(200);
     assert_eq!(background_threads(), 0);
     control::set_background_thread_auto(true);
-    dirty(64 * MIB);
-    wait_for("thread", || background_threads() == 1);
+    // It may end before it is seen. Then it is started again.
+    wait_for("thread", || {
+        dirty(64 * MIB);
+        background_threads() == 1
+    });
     assert!(control::set_background_thread(true));
     doze(1000);
     assert_eq!(background_threads(), 1);
@@ -117,4 +122,27 @@ fn a_thread_that_the_system_has_no_room_for_is_tried_again_and_nothing_is_said()
     assert_eq!(outcome.stderr, "");
     assert!(outcome.success);
     assert_eq!(outcome.told, ["lives"]);
+}
+
+/// What would start the thread starts none, until it is turned on.
+fn off() {
+    let (park, thread) = sleeper();
+    assert!(!control::background_thread_auto());
+    for _ in 0..3 {
+        dirty(64 * MIB);
+        doze(50);
+        assert_eq!(background_threads(), 0);
+    }
+    control::set_background_thread_auto(true);
+    wait_for("thread", || {
+        dirty(64 * MIB);
+        background_threads() == 1
+    });
+    drop(park);
+    thread.join().expect("a thread");
+}
+
+#[test]
+fn an_option_turns_it_off() {
+    play_well("off", "background_thread_auto:false,dirty_decay_ms:200");
 }

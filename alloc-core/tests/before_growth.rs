@@ -25,7 +25,8 @@ fn free(blocks: Vec<usize>) {
 #[test]
 #[ignore = "the scenario of the test here"]
 fn child() {
-    let Some("sleeper") = scenario().as_deref() else { return };
+    let Some(name) = scenario() else { return };
+    assert_eq!(name, "sleeper", "no such scenario");
     let (hand_over, handed_over) = channel();
     let (end, ended) = channel::<()>();
     let sleeper = std::thread::spawn(move || {

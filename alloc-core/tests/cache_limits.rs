@@ -9,7 +9,8 @@ use lumalloc::{control, observe, raw};
 #[test]
 #[ignore = "the scenario of the test here"]
 fn child() {
-    if scenario().is_some() {
+    if let Some(name) = scenario() {
+        assert_eq!(name, "told_tcache", "no such scenario");
         std::thread::spawn(told_tcache).join().expect("the thread");
     }
 }

@@ -13,7 +13,8 @@ use std::process::Command;
 #[test]
 #[ignore = "the scenario of the test here"]
 fn child() {
-    if scenario().as_deref() == Some("show") {
+    if let Some(name) = scenario() {
+        assert_eq!(name, "show", "no such scenario");
         tell(&format!("{:?}", current().narenas));
     }
 }

@@ -57,7 +57,8 @@ fn child() {
         Some("abandoned") => abandoned(),
         Some("in_a_callback") => in_a_callback(),
         Some("decay") => decay(),
-        _ => {}
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 

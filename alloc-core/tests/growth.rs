@@ -125,9 +125,8 @@ fn a_wrong_size_is_noticed_at_once() {
 #[test]
 #[ignore = "a scenario of the test above"]
 fn child() {
-    if scenario().as_deref() != Some("wrong") {
-        return;
-    }
+    let Some(name) = scenario() else { return };
+    assert_eq!(name, "wrong", "no such scenario");
     let number = |name| std::env::var(name).expect("set").parse().expect("a number");
     let ptr = raw::malloc(number("BLOCK"));
     tell(&format!("{:#x}", ptr.expose_provenance()));

@@ -43,7 +43,8 @@ fn what_a_hook_lacks_is_not_taken_from_what_another_thread_lacked() {
 #[test]
 #[ignore = "the scenario of the test above"]
 fn child() {
-    let Some("lacks") = scenario().as_deref() else { return };
+    let Some(name) = scenario() else { return };
+    assert_eq!(name, "lacks", "no such scenario");
     // Gives another automatic arena addresses that serve where the first arena has none.
     free(&block_in(1, 8 * MIB));
     assert!(purge(ARENAS_ALL));

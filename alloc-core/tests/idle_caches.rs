@@ -23,7 +23,8 @@ fn child() {
         Some("wakers") => wakers(),
         Some("modes") => modes(),
         Some("forks") => forks(),
-        _ => {}
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 

@@ -12,7 +12,8 @@ use lumalloc::{control, observe, raw};
 #[test]
 #[ignore = "the scenario of the test here"]
 fn child() {
-    if scenario().as_deref() == Some("by_cpu") {
+    if let Some(name) = scenario() {
+        assert_eq!(name, "by_cpu", "no such scenario");
         by_cpu();
     }
 }

@@ -56,7 +56,8 @@ fn it_is_for_the_threads_of_its_arena() {
 #[test]
 #[ignore = "the scenario of the test above"]
 fn child() {
-    let Some("other") = scenario().as_deref() else { return };
+    let Some(name) = scenario() else { return };
+    assert_eq!(name, "other", "no such scenario");
     let arena_of_a_large_block = || arenas::lookup(raw::malloc(3 * MIB));
     fill(1, 16 * MIB);
     assert!(arenas::set_decay_ms(1, arenas::Pages::Dirty, -1));

@@ -68,7 +68,8 @@ fn modes_agree_with_the_shadow_map() {
 #[test]
 #[ignore = "a scenario of the test above"]
 fn child() {
-    if scenario().as_deref() == Some("programs") {
+    if let Some(name) = scenario() {
+        assert_eq!(name, "programs", "no such scenario");
         for seed in 0..3 {
             run(&op::long_program(seed, 2000));
         }

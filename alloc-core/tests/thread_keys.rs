@@ -22,7 +22,8 @@ fn child() {
         Some("percpu") => by_cpu(),
         Some("moves") => moves(),
         Some("enters") => enters(),
-        _ => {}
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 

@@ -261,7 +261,8 @@ fn child() {
     match scenario().as_deref() {
         Some("contention") => contention(),
         Some("spread") => spread(),
-        _ => {}
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
     }
 }
 

@@ -9,7 +9,8 @@ use std::process::Command;
 
 const SCENARIO: &str = "LUMALLOC_TEST_SCENARIO";
 
-/// The scenario that this process is to play, or `None` in the parent.
+/// The scenario that this process is to play, or `None` in the parent. A child that plays none
+/// fails in the parent, and a program must panic at a name that it does not know.
 ///
 /// A child that hangs is killed by SIGALRM. It writes no core.
 pub(crate) fn scenario() -> Option<String> {
@@ -19,6 +20,10 @@ pub(crate) fn scenario() -> Option<String> {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
     // SAFETY: the call takes only numbers.
     unsafe { libc::alarm(600) };
+    // By a system call, because some scenarios need what nobody allocated before.
+    // SAFETY: the text is this long.
+    let written = unsafe { libc::write(1, BEGUN.as_ptr().cast(), BEGUN.len()) };
+    assert_eq!(written, BEGUN.len().cast_signed(), "the parent reads");
     Some(name)
 }
 
@@ -49,6 +54,7 @@ pub(crate) fn play_by(mut program: Command, name: &str, environment: &[(&str, &s
         .output()
         .expect("a child");
     let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains(BEGUN), "the child played nothing: {output:?}");
     Outcome {
         signal: output.status.signal(),
         success: output.status.success(),
@@ -68,6 +74,7 @@ fn without_notice(stderr: &str) -> String {
 }
 
 const MARK: &str = "told: ";
+const BEGUN: &str = "the child plays\n";
 
 /// Tells the parent a line.
 pub(crate) fn tell(line: &str) {
