@@ -2,7 +2,7 @@
 mod client;
 
 use client::{any, get, status};
-use lumalloc::control::arenas;
+use lumalloc::control::{arenas, narenas};
 use lumalloc_exporter::Exporter;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -44,7 +44,7 @@ fn none_runs() {
 fn arenas_named_exporter() -> usize {
     let named =
         |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
-    (0..64).filter(named).count()
+    (0..narenas()).filter(named).count()
 }
 
 fn once(round: usize) {

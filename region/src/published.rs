@@ -204,7 +204,7 @@ impl From<Stat> for Counts {
 mod tests {
     use super::*;
     use crate::{Best, Last, Pool};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::Ordering;
     use std::thread;
 
     /// Another epoch for each count, so that none stands.
@@ -278,26 +278,31 @@ mod tests {
     #[test]
     fn counts_from_outside_are_right_while_the_region_is_used() {
         let best = published::<Best>("in use");
-        let (number, ends) = (best.number(), AtomicBool::new(false));
+        let number = best.number();
         thread::scope(|scope| {
             let visitor = scope.spawn(|| {
-                let mut visits = 0;
-                while !ends.load(Ordering::Relaxed) {
+                let (mut counted, mut checked) = (0, 0);
+                while counted < 100 || checked < 100 {
                     // A region that is always busy is seen between two calls.
                     if let Ok(counts) = count(number) {
                         assert!(counts.busy <= 1 && counts.segments > 0, "{counts:?}");
-                        visits += usize::from(counts.busy == 1);
+                        counted += 1;
                     }
-                    assert_eq!(regions::check(number).unwrap_or(0), 0);
+                    if let Ok(wrong) = regions::check(number) {
+                        assert_eq!(wrong, 0);
+                        checked += 1;
+                    }
                 }
-                visits
             });
-            for round in 0..20_000 {
-                let block = best.alloc(round % 500).unwrap();
+            // As long as the visitor needs.
+            let mut rounds = 0;
+            while rounds < 20_000 || !visitor.is_finished() {
+                let block = best.alloc(rounds % 500).unwrap();
                 best.free(block).unwrap();
+                rounds += 1;
+                assert!(rounds < 10_000_000, "the visitor is not answered");
             }
-            ends.store(true, Ordering::Relaxed);
-            assert!(visitor.join().is_ok());
+            visitor.join().unwrap();
         });
         assert_eq!(best.stat().busy, 0);
     }
