@@ -95,13 +95,17 @@ __attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t
 static void write_a_key(uint32_t random) {
     static const char *const FILLS[] = {"fill.junk_allocated", "fill.junk_freed"};
     bool on = random % 2 == 0;
+    size_t oversize = random / 8 % 2 == 0 ? 0 : (size_t)1 << 20;
     ssize_t decay_ms = random / 8 % 3 == 0 ? 0 : (ssize_t)(random / 32 % 500);
     if (mallctl == NULL) return;
-    switch (random / 2 % 4) {
+    switch (random / 2 % 5) {
         case 0: mallctl(FILLS[random / 8 % 2], NULL, NULL, &on, sizeof on); break;
         case 1: mallctl("arena.4096.purge", NULL, NULL, NULL, 0); break;
         case 2: mallctl("arena.0.dirty_decay_ms", NULL, NULL, &decay_ms, sizeof decay_ms); break;
-        default: mallctl("arena.0.muzzy_decay_ms", NULL, NULL, &decay_ms, sizeof decay_ms); break;
+        case 3: mallctl("arena.0.muzzy_decay_ms", NULL, NULL, &decay_ms, sizeof decay_ms); break;
+        default:
+            mallctl("arena.0.oversize_threshold", NULL, NULL, &oversize, sizeof oversize);
+            break;
     }
 }
 

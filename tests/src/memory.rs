@@ -26,6 +26,13 @@ pub fn kib_field(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Whether the system gives huge pages to those who ask for them. If not, lumalloc
+/// does not ask.
+pub fn gives_huge_pages_on_request() -> bool {
+    let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|setting| !setting.contains("[never]"))
+}
+
 /// Reads the field `name=123` of a line that a test program printed.
 pub fn number(text: &str, name: &str) -> u64 {
     let value = text.split_whitespace().find_map(|word| {

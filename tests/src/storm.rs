@@ -38,7 +38,7 @@ pub const OPTIONS: [&str; 26] = [
     "junk:true",
     "zero:true",
     "calloc_madvise_threshold:0",
-    "oversize_threshold:4194304,dirty_decay_ms:1000",
+    "tcache_max:4096,dirty_decay_ms:1000",
     "prof:true,lg_prof_sample:12",
     "prof:true,lg_prof_sample:0",
 ];
@@ -204,7 +204,7 @@ impl Storm {
         let output = run.output();
         let [text, errors] = [output.stdout, output.stderr]
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        if output.status.success() {
+        if output.status.success() && errors.is_empty() {
             return Ok(number(&text, "refused"));
         }
         Err(format!("{self}: {}\n{text}{errors}", ending(output.status)))
