@@ -1,4 +1,4 @@
-/* Under strict overcommit: the allocator reserves no more than it uses, a request beyond all limits
+/* Under a limit of addresses: the allocator reserves no more than it uses, a request beyond all limits
  * is NULL with ENOMEM, and ordinary work goes on. Prints the committed address space. */
 #include "proc_common.h"
 

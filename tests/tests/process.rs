@@ -3,8 +3,6 @@
 //! Each test runs a program of `tests/c/proc_*.c`. The programs check contents and structure
 //! themselves; the figures that they print are checked here.
 
-use std::fs;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lumalloc_tests::memory::number;
@@ -124,8 +122,18 @@ fn what_the_c_library_frees_at_the_end_of_a_thread_gives_it_no_cache() {
 fn what_is_locked_is_purged_no_more_than_the_system_lets() {
     for conf in ["", "dirty_decay_ms:0"] {
         let program = cc("proc_sparse_slabs.c", &[]);
-        let text = Run::preloaded(program).args(["40000", "lock"]).conf(conf).stdout();
-        assert!(number(&text, "full_kib") > 0, "{conf}: {text}");
+        let purged_of_full = |args: &[&str]| {
+            let text = Run::preloaded(&program).args(args).conf(conf).stdout();
+            (number(&text, "purged_kib"), number(&text, "full_kib"), text)
+        };
+        let (purged, full, text) = purged_of_full(&["40000"]);
+        assert!(purged < full / 2, "{conf}: {text}");
+        let (purged, full, text) = purged_of_full(&["40000", "lock"]);
+        if number(&text, "locked") == 0 {
+            eprintln!("not tried: this user may not lock everything");
+            continue;
+        }
+        assert!(full > 20 * MIB && purged == full, "{conf}: {text}");
     }
 }
 
@@ -267,59 +275,19 @@ fn no_thread_is_started_in_the_child_of_a_vfork() {
     }
 }
 
-/// Sets strict overcommit for one test, with room for everything else on the machine.
-struct StrictOvercommit {
-    mode: String,
-    limit: String,
-    ratio: String,
-}
-
-const MODE: &str = "/proc/sys/vm/overcommit_memory";
-const LIMIT: &str = "/proc/sys/vm/overcommit_kbytes";
-const RATIO: &str = "/proc/sys/vm/overcommit_ratio";
-
-impl StrictOvercommit {
-    /// Sets strict overcommit; `None` if the settings may not be written.
-    fn set() -> Option<StrictOvercommit> {
-        let before = StrictOvercommit { mode: read(MODE), limit: read(LIMIT), ratio: read(RATIO) };
-        fs::write(MODE, &before.mode).ok()?;
-        let meminfo = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
-        let committed = lumalloc_tests::memory::kib_field(&meminfo, "Committed_AS");
-        let limit = committed.expect("Committed_AS") + 16 * 1024 * MIB;
-        fs::write(LIMIT, limit.to_string()).ok()?;
-        fs::write(MODE, "2").ok()?;
-        Some(before)
-    }
-}
-
-impl Drop for StrictOvercommit {
-    fn drop(&mut self) {
-        // Of limit and ratio, one was in use and the other 0. Writing the former sets the latter to
-        // 0.
-        let (path, value) =
-            if self.limit == "0" { (RATIO, &self.ratio) } else { (LIMIT, &self.limit) };
-        let restored = fs::write(MODE, &self.mode).is_ok() && fs::write(path, value).is_ok();
-        assert!(restored, "the settings of overcommit could not be restored");
-    }
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).expect("a setting of the kernel").trim().to_owned()
-}
-
-/// If the mode cannot be set (in containers), the program runs in the present mode, with a limit of
-/// address space that refuses what strict overcommit would refuse.
+/// Strict overcommit refuses writable addresses that nobody uses. It is a setting of the whole
+/// machine, so here the system counts such addresses, and a limit refuses the request beyond all
+/// limits: the first one nothing else, the second one also large tables.
 #[test]
-fn strict_overcommit_is_survived() {
+fn no_more_is_committed_than_is_used() {
     let _alone = alone();
     let program = cc("proc_overcommit.c", &[]);
-    let strict = StrictOvercommit::set();
-    let limit = if strict.is_some() { "unlimited" } else { "1048576" };
-    let script = format!("ulimit -v {limit} && exec \"$0\"");
-    let text = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]).stdout();
-    drop(strict);
-    let (requested, data) = (number(&text, "requested_kib"), number(&text, "data_kib"));
-    // A heap that happens to cross a multiple of 4 GiB has a second leaf of the page map.
-    let leaf = 8 * MIB + 4;
-    assert!(data < requested * 2 + leaf, "more is committed than used: {text}");
+    for limit_kib in ["1073741824", "1048576"] {
+        let script = format!("ulimit -v {limit_kib} && exec \"$0\"");
+        let text = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]).stdout();
+        let (requested, data) = (number(&text, "requested_kib"), number(&text, "data_kib"));
+        // A heap that happens to cross a multiple of 4 GiB has a second leaf of the page map.
+        let leaf = 8 * MIB + 4;
+        assert!(data < requested * 2 + leaf, "{limit_kib}: more is committed than used: {text}");
+    }
 }
