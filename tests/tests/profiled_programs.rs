@@ -2,7 +2,7 @@
 
 use lumalloc_tests::profile_reports::{jeprof, pprof};
 use lumalloc_tests::profiled::command;
-use lumalloc_tests::serving::free_port;
+use lumalloc_tests::serving::{Serving, free_port};
 use lumalloc_tests::{Run, cc, liblumalloc, scratch};
 use serde_json::Value;
 use std::fs;
@@ -107,13 +107,14 @@ fn redis_is_profiled_under_its_benchmark() {
         "prof:true,lg_prof_sample:12,prof_final:true,prof_format:pprof,prof_prefix:{}",
         prefix.display()
     );
-    let mut redis = Command::new("redis-server")
+    let redis = Command::new("redis-server")
         .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .env("LD_PRELOAD", liblumalloc())
         .env("LUMALLOC_CONF", conf)
         .stdout(Stdio::null())
         .spawn()
         .expect("redis-server starts");
+    let mut redis = Serving(redis);
     let hang = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
         assert!(Instant::now() < hang, "redis does not listen");
@@ -128,7 +129,7 @@ fn redis_is_profiled_under_its_benchmark() {
     assert!(tool("redis-benchmark", &load).success());
     // The server ends before it answers.
     tool("redis-cli", &["shutdown", "nosave"]);
-    assert!(redis.wait().expect("its end").success());
+    assert!(redis.0.wait().expect("its end").success());
     let files = fs::read_dir(&directory).expect("the directory");
     let files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
     let [file] = files.as_slice() else { panic!("{files:?}") };
