@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The label of every row of the table.
@@ -26,6 +26,13 @@ const ROWS: [&str; 16] = [
     "remote frees",
 ];
 
+/// A variable by which the processes of this run of the tests are told from those of another.
+const RUN: &str = "LUMALLOC_TEST_RUN";
+
+fn run() -> String {
+    std::process::id().to_string()
+}
+
 /// Returns a small demonstration. `memory` in MiB also marks its child processes, so it differs in
 /// every test.
 fn demonstration(memory: u32, options: &[&str]) -> Command {
@@ -34,6 +41,7 @@ fn demonstration(memory: u32, options: &[&str]) -> Command {
         .args(["--rounds", "1", "--idle", "0", "--connections", "8", "--memory"])
         .arg(memory.to_string())
         .args(options)
+        .env(RUN, run())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -44,15 +52,17 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Returns the process number of the service marked with `memory`, if it runs.
+/// Returns the process number of this run's service marked with `memory`, if it runs.
 fn service(memory: u32) -> Option<u32> {
-    let mark = format!("--memory={memory}");
+    let (mark, run) = (format!("--memory={memory}"), format!("{RUN}={}", run()));
     fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let line = fs::read(entry.path().join("cmdline")).ok()?;
         let mut words = line.split(|&byte| byte == 0);
         let found = words.any(|word| word == b"demo-serve") && words.any(|w| w == mark.as_bytes());
-        found.then_some(id)
+        let variables = fs::read(entry.path().join("environ")).ok()?;
+        let is_own = variables.split(|&byte| byte == 0).any(|word| word == run.as_bytes());
+        (found && is_own).then_some(id)
     })
 }
 
@@ -73,9 +83,23 @@ fn send(signal: &str, process: u32) {
     assert!(sent.success());
 }
 
-fn last_line(child: Child) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
-    (status.code(), text(&stderr).lines().last().unwrap_or_default().to_owned())
+/// A demonstration that runs. If its test fails it is killed, and takes its children along.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After its end both do nothing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Returns the status and the last line of the errors of what ends by itself.
+fn last_line(mut running: Running) -> (Option<i32>, String) {
+    let mut errors = String::new();
+    running.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    let status = running.0.wait().unwrap();
+    (status.code(), errors.lines().last().unwrap_or_default().to_owned())
 }
 
 /// A listener's queue is shorter than that.
@@ -125,20 +149,20 @@ fn the_table_has_every_row_with_numbers() {
 #[test]
 fn an_interruption_ends_everything() {
     for (memory, signal, status) in [(10, "-INT", 130), (11, "-TERM", 143), (12, "-HUP", 129)] {
-        let child = demonstration(memory, &["--seconds", "3600"]).spawn().unwrap();
+        let running = Running(demonstration(memory, &["--seconds", "3600"]).spawn().unwrap());
         await_service(memory);
-        send(signal, child.id());
-        assert_eq!(last_line(child), (Some(status), "lumalloc: interrupted".to_owned()));
+        send(signal, running.0.id());
+        assert_eq!(last_line(running), (Some(status), "lumalloc: interrupted".to_owned()));
         assert_eq!(service(memory), None);
     }
 }
 
 #[test]
 fn a_killed_demonstration_takes_its_children_along() {
-    let mut child = demonstration(13, &["--seconds", "3600"]).spawn().unwrap();
+    let mut running = Running(demonstration(13, &["--seconds", "3600"]).spawn().unwrap());
     await_service(13);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
     let start = Instant::now();
     while service(13).is_some() {
         assert!(start.elapsed() < Duration::from_secs(60), "the service lives on");
@@ -148,19 +172,20 @@ fn a_killed_demonstration_takes_its_children_along() {
 
 #[test]
 fn a_dead_service_is_named_as_the_cause() {
-    let child = demonstration(14, &["--seconds", "3600"]).spawn().unwrap();
+    let running = Running(demonstration(14, &["--seconds", "3600"]).spawn().unwrap());
     send("-KILL", await_service(14));
     let line = "lumalloc: the service on lumalloc ended early: signal: 9 (SIGKILL)";
-    assert_eq!(last_line(child), (Some(1), line.to_owned()));
+    assert_eq!(last_line(running), (Some(1), line.to_owned()));
 }
 
 #[test]
 fn a_taken_port_is_one_line() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let child = demonstration(15, &["--port", &port.to_string()]).spawn().unwrap();
+    let running = demonstration(15, &["--port", &port.to_string()]).spawn().unwrap();
+    let running = Running(running);
     let line = format!("lumalloc: the service on lumalloc failed: port {port} is already taken");
-    assert_eq!(last_line(child), (Some(1), line));
+    assert_eq!(last_line(running), (Some(1), line));
 }
 
 #[test]
@@ -216,6 +241,7 @@ impl Service {
             .args(["serve", "--connections", "4", "--exporter", "127.0.0.1:0"])
             .args(words)
             .env("LUMALLOC_CONF", options)
+            .env(RUN, run())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
