@@ -215,8 +215,8 @@ fn a_missing_library_says_where_it_was_looked_for() {
     let root = directory.0.display();
     let expected = format!(
         "lumalloc: run: liblumalloc.so not found: looked for {root}/bin/liblumalloc.so and \
-         {root}/lib/liblumalloc.so; build it with 'cargo build --release', or name it with \
-         --library PATH or LUMALLOC_LIBRARY\n"
+         {root}/lib/liblumalloc.so, in {root}/lib/* and in {root}/lib64; build it with \
+         'cargo build --release', or name it with --library PATH or LUMALLOC_LIBRARY\n"
     );
     assert_eq!(refusal(&mut command), (Some(125), expected));
 }

@@ -1,209 +1,22 @@
 /* Commits the misuse argv[1] on a block of argv[2] bytes, says that nothing noticed it, and ends by the return of main.
  * A kind that asks for a promise ("is freed memory zeroed?") says so only if the promise is not kept. `list` prints the
  * kinds, with `sized` behind those that depend on the size. docs/misuse.md has what each allocator finds. */
-#include <sys/mman.h>
+#include <stdlib.h>
 
-#include "death_common.h"
+static void *allocate(size_t bytes) { return malloc(bytes); }
+static void deallocate(void *block) { free(block); }
 
-enum { ROUNDS = 1024, MANY_ROUNDS = 256 * 1024 };
-static const size_t MIB = (size_t)1 << 20;
+#include "misuse_kinds.h"
 
-static size_t size;
-
-static void unnoticed(void) {
-    puts("unnoticed");
-    fflush(stdout);
-}
-
-static unsigned char *block(void) {
-    unsigned char *made = opaque(malloc(size));
-    if (made == NULL) _exit(9);
-    return made;
-}
-
-static void release(void *pointer) { free(opaque(pointer)); }
-
-static void touch(unsigned char *place) { *(volatile unsigned char *)place ^= 'A'; }
-
-static void cycle(int rounds) {
-    for (int i = 0; i < rounds; i++) release(block());
-}
-
-/* Double frees. */
-static void twice(void) {
-    void *p = block();
-    release(p);
-    release(p);
-}
-static void twice_delayed(void) {
-    void *p = block();
-    release(p);
-    cycle(ROUNDS);
-    release(p);
-}
-static void twice_interleaved(void) {
-    void *p = block(), *q = block();
-    release(p);
-    release(q);
-    release(p);
-}
-static void twice_then_used(void) {
-    twice();
-    cycle(MANY_ROUNDS);
-}
-static void twice_over_a_new_owner(void) {
-    void *p = block();
-    release(p);
-    void *q = block();
-    release(p);
-    release(q);
-}
-
-/* Frees of what is no block. */
-static void free_a_number(void) { release((void *)(uintptr_t)1); }
-static void free_the_stack(void) {
-    unsigned char here[64];
-    release(here);
-}
-static void free_inside_the_stack(void) {
-    unsigned char *here = __builtin_alloca(size < 65536 ? size : 65536);
-    release(here + 8);
-}
-static void free_by(size_t distance) { release(block() + distance); }
-static void free_a_page_on(void) { free_by(4096); }
-static void free_far_on(void) { free_by(MIB * 512); }
-static void free_at_an_odd_address(void) { free_by(1); }
-static void free_a_word_on(void) { free_by(8); }
-
-/* Writes beside a block. */
-static void over(size_t bytes, int is_freed) {
-    unsigned char *p = block();
-    touch(p + size - 1 + bytes);
-    if (is_freed) release(p);
-}
-static void under(size_t bytes, int is_freed) {
-    unsigned char *p = block();
-    touch(p - bytes);
-    if (is_freed) release(p);
-}
-static void over_by_1(void) { over(1, 1); }
-static void over_by_32(void) { over(32, 1); }
-static void over_by_a_mib(void) { over(MIB, 1); }
-static void under_by_1(void) { under(1, 1); }
-static void under_by_32(void) { under(32, 1); }
-static void under_by_a_mib(void) { under(MIB, 1); }
-static void copy_over(size_t bytes) {
-    unsigned char *from = mmap(NULL, size + bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memcpy(block(), from, size + bytes);
-}
-static void copy_under(size_t bytes) {
-    unsigned char *from = mmap(NULL, size + bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memcpy(block() - bytes, from, size + bytes);
-}
-static void copy_over_by_1(void) { copy_over(1); }
-static void copy_over_by_32(void) { copy_over(32); }
-static void copy_over_by_a_mib(void) { copy_over(MIB); }
-static void copy_under_by_1(void) { copy_under(1); }
-static void copy_under_by_32(void) { copy_under(32); }
-static void copy_under_by_a_mib(void) { copy_under(MIB); }
-
-/* Uses of a freed block. */
-static void write_after_free(void) {
-    unsigned char *p = block();
-    release(p);
-    memset(p, 'A', size);
-}
-static void write_after_free_then_used(void) {
-    write_after_free();
-    cycle(MANY_ROUNDS);
-}
-
-/* Promises. */
-static int is_zero(const unsigned char *p) {
-    for (size_t i = 0; i < size; i++) {
-        if (p[i] != 0) return 0;
-    }
-    return 1;
-}
-static int zeroed_when_freed(void) {
-    unsigned char *p = block();
-    memset(p, 'A', size);
-    release(p);
-    return is_zero(opaque(p));
-}
-static int zeroed_when_allocated(void) { return is_zero(block()); }
-static int not_reused_at_once(void) {
-    unsigned char *p = block();
-    release(p);
-    return block() != p;
-}
-static int not_reused_by_a_smaller_one(void) {
-    unsigned char *p = block();
-    release(p);
-    return opaque(malloc(size - 1)) != p;
-}
 static int not_in_place_when_much_longer(void) {
     unsigned char *p = block();
     return opaque(realloc(p, size * 64)) != p;
 }
-
-/* Blocks of no bytes, and requests that no machine can serve. */
-static void read_nothing(void) { (void)*(volatile unsigned char *)opaque(malloc(0)); }
-static void read_nothing_and_free(void) {
-    unsigned char *p = opaque(malloc(0));
-    (void)*(volatile unsigned char *)p;
-    release(p);
-}
-static void write_nothing(void) { touch(opaque(malloc(0))); }
-static void write_nothing_and_free(void) {
-    unsigned char *p = opaque(malloc(0));
-    touch(p);
-    release(p);
-}
-static void run_the_heap(void) {
-    unsigned char *p = block();
-    *p = 0xc3;
-    void (*code)(void) = (void (*)(void))(uintptr_t)p;
-    code();
-}
 static int impossible_request(void) { return opaque(malloc((size_t)(uintptr_t)opaque((void *)-4096))) == NULL; }
 
-struct kind {
-    const char *name;
-    int is_sized;
-    void (*misuse)(void);
-    int (*promise)(void);
-};
-
-#define MISUSE(name) {#name, 1, name, NULL}
-#define PROMISE(name) {#name, 1, NULL, name}
-#define ONCE(name) {#name, 0, name, NULL}
-
 static const struct kind KINDS[] = {
-    MISUSE(twice), MISUSE(twice_delayed), MISUSE(twice_interleaved), MISUSE(twice_then_used),
-    MISUSE(twice_over_a_new_owner), ONCE(free_a_number), ONCE(free_the_stack), MISUSE(free_inside_the_stack),
-    MISUSE(free_a_page_on), MISUSE(free_far_on), MISUSE(free_at_an_odd_address), MISUSE(free_a_word_on),
-    MISUSE(over_by_1), MISUSE(over_by_32), MISUSE(over_by_a_mib), MISUSE(under_by_1), MISUSE(under_by_32),
-    MISUSE(under_by_a_mib), MISUSE(copy_over_by_1), MISUSE(copy_over_by_32), MISUSE(copy_over_by_a_mib),
-    MISUSE(copy_under_by_1), MISUSE(copy_under_by_32), MISUSE(copy_under_by_a_mib), MISUSE(write_after_free),
-    MISUSE(write_after_free_then_used), PROMISE(zeroed_when_freed), PROMISE(zeroed_when_allocated),
-    PROMISE(not_reused_at_once), PROMISE(not_reused_by_a_smaller_one), PROMISE(not_in_place_when_much_longer),
-    ONCE(read_nothing), ONCE(read_nothing_and_free), ONCE(write_nothing), ONCE(write_nothing_and_free),
-    MISUSE(run_the_heap), {"impossible_request", 0, NULL, impossible_request},
+    COMMON_KINDS, PROMISE(not_in_place_when_much_longer), KINDS_OF_NOTHING,
+    {"impossible_request", 0, NULL, impossible_request},
 };
 
-int main(int argc, char **argv) {
-    if (argc < 2) return 2;
-    size = argc > 2 ? (size_t)atol(argv[2]) : 16;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
-        if (strcmp(argv[1], "list") == 0) {
-            printf("%s%s\n", KINDS[i].name, KINDS[i].is_sized ? " sized" : "");
-        } else if (strcmp(argv[1], KINDS[i].name) == 0) {
-            if (KINDS[i].promise != NULL && KINDS[i].promise()) return 0;
-            if (KINDS[i].misuse != NULL) KINDS[i].misuse();
-            unnoticed();
-            return 0;
-        }
-    }
-    return strcmp(argv[1], "list") == 0 ? 0 : 2;
-}
+int main(int argc, char **argv) { return commit(KINDS, sizeof KINDS / sizeof *KINDS, argc, argv); }

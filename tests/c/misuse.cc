@@ -1,64 +1,11 @@
-// Commits the misuse argv[1] of the operators on argv[2] elements: see misuse.c, of which it is a part for C++.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+// Commits the misuses of misuse.c on what `new` and `delete` give and take.
 #include <new>
-#include <string>
 
-static size_t size;
+static void *allocate(std::size_t bytes) { return ::operator new(bytes); }
+static void deallocate(void *block) { ::operator delete(block); }
 
-static void unnoticed() {
-    puts("unnoticed");
-    fflush(stdout);
-}
+#include "misuse_kinds.h"
 
-template <typename T>
-static T *opaque(T *pointer) {
-    __asm__ volatile("" : "+r"(pointer) : : "memory");
-    return pointer;
-}
+static const struct kind KINDS[] = {COMMON_KINDS, KINDS_OF_NOTHING};
 
-struct Long {
-    size_t words[9];
-};
-
-static void delete_as_longer() { delete opaque(reinterpret_cast<Long *>(opaque(new char))); }
-static void delete_of_chars() { delete opaque(new char[size]); }
-static void delete_of_strings() { delete opaque(new std::string[size]); }
-static void delete_array_of_a_char() { delete[] opaque(new char); }
-static void delete_array_of_a_string() { delete[] opaque(new std::string); }
-static void delete_of_an_array() { ::operator delete(opaque(new char[size])); }
-static void delete_array_of_a_block() { ::operator delete[](opaque(::operator new(size))); }
-static void sized_delete_of_twice() { ::operator delete(opaque(::operator new(size)), size * 2); }
-
-struct Kind {
-    const char *name;
-    bool is_sized;
-    void (*misuse)();
-};
-
-static const Kind KINDS[] = {
-    {"delete_as_longer", false, delete_as_longer},
-    {"delete_of_chars", true, delete_of_chars},
-    {"delete_of_strings", true, delete_of_strings},
-    {"delete_array_of_a_char", false, delete_array_of_a_char},
-    {"delete_array_of_a_string", false, delete_array_of_a_string},
-    {"delete_of_an_array", true, delete_of_an_array},
-    {"delete_array_of_a_block", true, delete_array_of_a_block},
-    {"sized_delete_of_twice", true, sized_delete_of_twice},
-};
-
-int main(int argc, char **argv) {
-    if (argc < 2) return 2;
-    size = argc > 2 ? static_cast<size_t>(atol(argv[2])) : 16;
-    for (const Kind &kind : KINDS) {
-        if (strcmp(argv[1], "list") == 0) {
-            printf("%s%s\n", kind.name, kind.is_sized ? " sized" : "");
-        } else if (strcmp(argv[1], kind.name) == 0) {
-            kind.misuse();
-            unnoticed();
-            return 0;
-        }
-    }
-    return strcmp(argv[1], "list") == 0 ? 0 : 2;
-}
+int main(int argc, char **argv) { return commit(KINDS, sizeof KINDS / sizeof *KINDS, argc, argv); }

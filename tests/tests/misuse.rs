@@ -1,8 +1,9 @@
 //! What misuse is caught: by default, in the hardened tier, and by glibc.
 //!
-//! Each misuse is a child process of `tests/c/misuse.c`, `tests/c/misuse.cc` (preloaded) or
-//! `alloc-core/examples/misuse.rs` (linked). Golden results say how each ends, with the line that
-//! it prints; the table of `docs/misuse.md` is made from them. `tests/run regenerate` writes both.
+//! Each misuse is a child process of a program in `tests/c`, `misuse.c`, `misuse.cc` or
+//! `misuse_operators.cc` (preloaded), or of `alloc-core/examples/misuse.rs` (linked). Golden results
+//! say how each ends, with the line that it prints; the table of `docs/misuse.md` is made from them.
+//! `tests/run regenerate` writes both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -58,13 +59,14 @@ struct Kind {
     sizes: Vec<usize>,
 }
 
-fn programs() -> [Program; 3] {
+fn programs() -> [Program; 4] {
     let rust = ["build", "--release", "--quiet", "-p", "lumalloc", "--example", "misuse"];
     cargo(&rust);
     let linked = target_dir().join("release/examples/misuse");
     let c = cc("misuse.c", &["-Wno-free-nonheap-object"]);
     [
         Program { language: "C", path: c, is_linked: false },
+        Program { language: "operators", path: cc("misuse_operators.cc", &[]), is_linked: false },
         Program { language: "C++", path: cc("misuse.cc", &[]), is_linked: false },
         Program { language: "Rust", path: linked, is_linked: true },
     ]
@@ -239,21 +241,31 @@ fn short(cells: &[String]) -> String {
     }
 }
 
-/// The lines below the table: in how many programs of C and C++ the misuse is found.
+/// All states of a result.
+const ALL: &[&str] = &["at once", "at exit", "kept", SOMETIMES, "no"];
+
+/// The lines below the table: in how many programs the misuse is found.
 fn counts(lines: &[(String, [Vec<String>; 3])]) -> String {
-    let of = |column: usize, states: &[&str]| {
-        let each = lines.iter().filter(|(name, _)| !name.starts_with("Rust"));
+    let of = |languages: &[&str], column: usize, states: &[&str]| {
+        let is_of =
+            |name: &str| name.split_once(" | ").is_some_and(|(l, _)| languages.contains(&l));
+        let each = lines.iter().filter(|(name, _)| is_of(name));
         let cells = each.flat_map(|(_, cells)| &cells[column]);
         cells.filter(|cell| states.contains(&cell.as_str())).count()
     };
-    let row = |name: &str, states: &[&str]| {
-        let counts = [0, 1, 2].map(|column| of(column, states).to_string());
-        format!("| C, C++ | **{name}** | {} |\n", counts.join(" | "))
+    let rows = |languages: &[&str]| {
+        let row = |name: &str, states: &[&str]| {
+            let counts = [0, 1, 2].map(|column| match of(languages, column, ALL) {
+                0 => "–".to_owned(),
+                _ => of(languages, column, states).to_string(),
+            });
+            format!("| {} | **{name}** | {} |\n", languages.join(", "), counts.join(" | "))
+        };
+        row("programs", ALL)
+            + &row("found, or the promise kept", &["at once", "at exit", "kept"])
+            + &row("of these, at exit only", &["at exit"])
     };
-    let found = ["at once", "at exit", "kept"];
-    row("programs", &["at once", "at exit", "kept", "sometimes", "no"])
-        + &row("found, or the promise kept", &found)
-        + &row("of these, at exit only", &["at exit"])
+    rows(&["C", "operators"]) + &rows(&["C++"]) + &rows(&["Rust"])
 }
 
 fn with_table(page: &str, table: &str) -> String {

@@ -9,7 +9,7 @@ use super::options::{
     ZeroRealloc,
 };
 use super::prof_prefix;
-use super::size_class::{MAX_CACHED, SizeClass};
+use super::size_class::{MAX_CACHED, class_round};
 
 /// How an option's value is read, and how it is stored.
 pub(crate) enum Kind {
@@ -254,7 +254,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
 
 /// Returns a size of at most [`MAX_CACHED`] rounded up to a size class; 0 stays.
 fn cached_class(size: usize) -> usize {
-    if size == 0 { 0 } else { SizeClass::of(size).size() }
+    if size == 0 { 0 } else { class_round(size).unwrap_or(size) }
 }
 
 /// Sets the option, of which `false` also forbids the temporary background thread.
