@@ -64,7 +64,7 @@ if [ -z "$from" ]; then
   if command -v cargo >/dev/null; then
     (cd "$here/.." && cargo build --release)
   elif [ ! -f "$from/liblumalloc.so" ]; then
-    fail "cargo is not found: build with cargo build --release first, and name the files with --from target/release"
+    fail "cargo is not found: name built files with --from DIR, which has what comes of cargo build --release"
   fi
 fi
 for file in liblumalloc.so liblumalloc.a; do

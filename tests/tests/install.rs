@@ -190,7 +190,10 @@ fn without_cargo_the_built_files_are_taken_if_they_are_there() {
     assert_eq!(ending(refused.status), "exit 1");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.contains(": cargo is not found: build with cargo build --release first"),
+        said.contains(
+            ": cargo is not found: name built files with --from DIR, which has what comes of \
+                        cargo build --release"
+        ),
         "{said}"
     );
     symlink(built(), tree.join("target/release")).expect("a link");

@@ -1,9 +1,9 @@
 //! What misuse is caught: by default, in the hardened tier, and by glibc.
 //!
 //! Each misuse is a child process of a program in `tests/c`, `misuse.c`, `misuse.cc` or
-//! `misuse_operators.cc` (preloaded), or of `alloc-core/examples/misuse.rs` (linked). Golden results
-//! say how each ends, with the line that it prints; the table of `docs/misuse.md` is made from them.
-//! `tests/run regenerate` writes both.
+//! `misuse_operators.cc` (preloaded), or of `alloc-core/examples/misuse.rs` (linked). Golden
+//! results say how each ends, with the line that it prints; the table of `docs/misuse.md` is made
+//! from them. `tests/run regenerate` writes both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
