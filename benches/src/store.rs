@@ -152,6 +152,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::{Row, Store};
+    use crate::cases::Door;
     use crate::{cases, peers};
 
     const COLUMNS: &[&str] = &["one", "two"];
@@ -189,5 +190,12 @@ mod tests {
         assert_eq!(both.sums(case, "snmalloc", &["two"]), Some(vec![4.0]));
         let kernels: Vec<&str> = both.facts.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(kernels, ["7", "6"]);
+    }
+
+    #[test]
+    fn peers_that_would_be_missing_are_named() {
+        let others = [peers::by_name("glibc").unwrap()];
+        assert_eq!(sample().peers_beside(Door::C, &others), ["jemalloc"]);
+        assert_eq!(sample().peers_beside(Door::Rust, &others), [""; 0]);
     }
 }
