@@ -1,14 +1,14 @@
-//! The code that every program runs, side by side in the shared object.
+//! The code that every program runs, and the tables that it reads, side by side in the shared
+//! object.
 //!
-//! The system maps code in windows of 64 KiB. What a program runs to start, to allocate and to exit
-//! is some 150 KiB of a megabyte. Spread over all of it, this code takes 560 KiB of a small
-//! program's memory; side by side, 270. A module that is missing here costs memory and nothing
-//! else. `rustc` gives each function a section of its own, and a linker script for GNU ld and LLD
-//! puts these sections first.
+//! The system maps a file in windows of 64 KiB, or as large as the pages of its cache are. What a
+//! program runs to start, to allocate and to exit is some 150 KiB of a megabyte. Spread over all of
+//! it, this code takes 540 KiB of a small program's memory; side by side, 200. A module that is
+//! missing here costs memory and nothing else. `rustc` gives each function a section of its own,
+//! and a linker script for GNU ld and LLD puts these sections first.
 
-/// Modules of the crate `lumalloc`, and single functions. First what all programs run, then what
-/// those run that have threads, or large blocks.
-pub(crate) const MODULES: [&str; 54] = [
+/// Modules of the crate `lumalloc`, and single functions, that all programs run.
+pub(crate) const ALWAYS: [&str; 44] = [
     "lifecycle",
     "region::malloc::start",
     "region::malloc::divert",
@@ -22,6 +22,8 @@ pub(crate) const MODULES: [&str; 54] = [
     "front::cache::real_cache",
     "front::supply",
     "front::miss::take",
+    "front::modes::hardened::sweep::at_exit",
+    "front::modes::operators::note",
     "profile::backtrace::modules",
     "profile::backtrace::own_module",
     "middle::passes::decay_pass",
@@ -40,14 +42,25 @@ pub(crate) const MODULES: [&str; 54] = [
     "middle::owners",
     "middle::slabs::fresh_pages",
     "middle::handed_out",
+    "back::aging::limit",
     "back::map",
     "back::metadata",
+    "back::placement::assembly::find_part",
     "back::page_allocator",
     "back::runs",
     "back::system",
+    "ground::files",
     "ground::intervals",
     "ground::os",
-    // With threads, or large blocks.
+    "ground::sync::lock",
+];
+
+/// Functions of other crates that all programs run.
+pub(crate) const OF_OTHERS: [&str; 2] =
+    ["lumalloc_profile::mprof::save_or", "lumalloc_region::malloc_options::MallocOptions::method"];
+
+/// As [`ALWAYS`]: what those programs run that have threads, or large blocks.
+pub(crate) const WITH_THREADS: [&str; 16] = [
     "front::life::may_start",
     "front::life::thread_end",
     "front::cache::current",
@@ -66,18 +79,50 @@ pub(crate) const MODULES: [&str; 54] = [
     "ground::sync",
 ];
 
+/// Tables that every allocation of an unknown size reads.
+const TABLES: &str = "lumalloc::ground::size_class";
+
 /// Returns the linker script. It is beside the linker's own one, which does the rest.
 fn script() -> String {
-    let calls = ["malloc", "free", "calloc", "realloc"].map(str::to_owned);
-    let names = calls.into_iter().chain(MODULES.into_iter().flat_map(patterns));
-    let sections = names.map(|name| format!("    *(.text.{name} .text.unlikely.{name})\n"));
-    let sections: String = sections.collect();
-    format!("SECTIONS {{\n  .text : {{\n{sections}  }}\n}}\nINSERT AFTER .init;\n")
+    // `cfree` is another name of `free`, and their section has the name of one of them.
+    let calls = ["malloc", "free", "cfree", "calloc", "realloc"].map(str::to_owned);
+    let own = |module: &str| format!("lumalloc::{module}");
+    let always = ALWAYS.map(own).into_iter().chain(OF_OTHERS.map(str::to_owned));
+    let always = calls.into_iter().chain(always.flat_map(|path| patterns(&path)));
+    let with_threads = WITH_THREADS.map(own).into_iter().flat_map(|path| patterns(&path));
+    let tables = patterns(TABLES).into_iter();
+    let code = |name| format!("    *(.text.{name} .text.unlikely.{name})\n");
+    let (always, with_threads): (String, String) =
+        (always.map(code).collect(), with_threads.map(code).collect());
+    let tables: String = tables.map(|name| format!("    *(.rodata.{name})\n")).collect();
+    // The C library's part of each shared object registers handlers of fork, by way of the table of
+    // procedures. The symbols are those that linkers form of a section with such a name.
+    format!(
+        "SECTIONS {{
+  .plt : {{ *(.plt) }}
+  .fini : {{ KEEP(*(.fini)) }}
+  .text : {{
+{always}    *libc_nonshared.a:*(.text .text.*)
+    *crtbegin*.o(.text .text.*)
+    __start_lumalloc_entries = .;
+    *(lumalloc_entries)
+    __stop_lumalloc_entries = .;
+{with_threads}  }}
+}}
+INSERT AFTER .init;
+SECTIONS {{
+  .rodata : {{
+{tables}    *(.rodata..Lswitch.table.* .rodata.str2.*)
+  }}
+}}
+INSERT BEFORE .eh_frame_hdr;
+"
+    )
 }
 
 /// What the symbols of a module contain: as a path, and within the name of an implementation.
-fn patterns(module: &str) -> [String; 2] {
-    let parts: Vec<&str> = ["lumalloc"].into_iter().chain(module.split("::")).collect();
+fn patterns(path: &str) -> [String; 2] {
+    let parts: Vec<&str> = path.split("::").collect();
     let mangled: String = parts.iter().map(|part| format!("{}{part}", part.len())).collect();
     [format!("*{mangled}*"), format!("*{}..*", parts.join(".."))]
 }

@@ -19,10 +19,12 @@ pub const ARCHIVE_VARIABLE: &str = "LUMALLOC_TEST_ARCHIVE";
 const COMPILER_FLAGS: [&str; 8] =
     ["-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"];
 
-/// The root of the workspace.
+/// The root of the workspace. Cargo tells each test its package. What it told the compiler may be
+/// another checkout, which has built this library into the same target directory.
 pub fn root() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().expect("the package lies in the workspace").to_path_buf()
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&package).parent().expect("the package lies in the workspace").to_path_buf()
 }
 
 /// Cargo's target directory: `CARGO_TARGET_DIR` if it is set, otherwise `target`.

@@ -1,14 +1,14 @@
 //! The files that the documented commands build: which libraries the shared objects need, whether
 //! programs link with them by each linker, and whether the programs start.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::run::find_program;
 use lumalloc_tests::{
-    Run, cargo, compile, liblumalloc, liblumalloc_exporter, root, scratch, target_dir,
+    Run, cargo, cc, compile, liblumalloc, liblumalloc_exporter, root, scratch, target_dir,
 };
 
 /// The output of a program of binutils about a file.
@@ -58,14 +58,67 @@ fn the_code_that_every_program_runs_is_side_by_side() {
         let is_of = |name: &&str| name.split(&format!("lumalloc::{module}")).skip(1).any(ends);
         functions.iter().position(is_of)
     };
-    let set = working_set::MODULES;
-    let missing: Vec<&str> = set.into_iter().filter(|module| first(module).is_none()).collect();
+    let set = [working_set::ALWAYS.as_slice(), &working_set::WITH_THREADS].concat();
+    let missing: Vec<&str> = set.iter().copied().filter(|module| first(module).is_none()).collect();
     assert_eq!(missing, [""; 0]);
-    for other in ["front::life::fork", "ground::fatal", "region::kinds"] {
+    for other in ["front::life::fork", "ground::fatal", "control::arenas"] {
         let begin = first(&other).expect("functions of the module");
-        let later = set.into_iter().find(|module| first(module) > Some(begin));
+        let later = set.iter().find(|module| first(module) > Some(begin));
         assert_eq!(later, None, "behind {other}");
     }
+}
+
+/// What a small program runs is in the list of build/working_set.rs, so none of it is elsewhere.
+#[test]
+fn a_small_program_runs_no_other_code_of_the_library() {
+    let profile = scratch("working_set").join("profile");
+    Run::preloaded(find_program("valgrind"))
+        .args(["--quiet", "--tool=callgrind", "--demangle=no"])
+        .args([format!("--callgrind-out-file={}", profile.display()).as_str()])
+        .args([cc("proc_tiny.c", &[])])
+        .stdout();
+    let (library, text) = (liblumalloc(), fs::read_to_string(&profile).expect("a profile"));
+    let run = executed(&text, &library);
+    assert!(run.contains("malloc") && run.len() > 40, "{run:?}");
+    let symbols = told("nm", &["--defined-only"], &library);
+    let addresses = symbols.lines().filter_map(|line| {
+        let (address, name) = line.split_once(' ')?;
+        Some((u64::from_str_radix(address, 16).ok()?, name.split_once(' ')?.1))
+    });
+    let end = addresses.clone().find(|(_, name)| *name == "__stop_lumalloc_entries");
+    let (end, _) = end.expect("the end of the code that every program runs");
+    let elsewhere = addresses.filter(|(address, name)| *address > end && run.contains(*name));
+    let elsewhere: Vec<&str> = elsewhere.map(|(_, name)| name).collect();
+    assert_eq!(elsewhere, [""; 0]);
+}
+
+/// The functions of an object that ran, by a profile of callgrind. There the object of a function
+/// stands on a line before it, and the names of both only where they come first.
+fn executed(profile: &str, object: &Path) -> BTreeSet<String> {
+    let (mut objects, mut functions) = (BTreeMap::new(), BTreeMap::new());
+    let (mut is_ours, mut executed) = (false, BTreeSet::new());
+    for line in profile.lines() {
+        let Some((key, value)) = line.split_once("=(") else { continue };
+        let Some((number, rest)) = value.split_once(')') else { continue };
+        let names = match key {
+            "ob" | "cob" => &mut objects,
+            "fn" | "cfn" => &mut functions,
+            _ => continue,
+        };
+        if let Some(name) = rest.strip_prefix(' ') {
+            names.insert(number, name);
+        }
+        match key {
+            "ob" => is_ours = objects.get(number).is_some_and(|name| Path::new(name) == object),
+            // Behind an apostrophe is the depth of a recursion.
+            "fn" if is_ours => {
+                let name = functions.get(number).expect("the name came before");
+                executed.insert(name.split('\'').next().unwrap_or(name).to_owned());
+            }
+            _ => {}
+        }
+    }
+    executed
 }
 
 /// The tests use the results of `cargo build --release`, so no other command may be documented.
