@@ -139,7 +139,7 @@ static void used()
   CHECK(numbers[0] == 0 && numbers[999] == 999);
 }
 
-int main()
+static void all_pairs()
 {
   for (std::size_t size : {1, 100, 5000, 100000, 3 << 20}) {
     pairs(size);
@@ -147,6 +147,34 @@ int main()
     aligned_pairs(size);
 #endif
   }
+}
+
+// Called before the constructors of all libraries, as a constructor of one of them may be. Each form is the first one
+// in one of the runs.
+static void before_constructors(int, char **arguments, char **)
+{
+  const char *first = arguments[1];
+  if (first == nullptr) return;
+  void *block = operator new(10);
+  switch (first[0] - '0') {
+  case 0: operator delete(opaque(block), 10); break;
+  case 1: operator delete(opaque(block), std::nothrow); break;
+  case 2: operator delete[](opaque(operator new[](10))); operator delete(block); break;
+  case 3: operator delete(opaque(operator new(10, std::nothrow))); operator delete(block); break;
+#ifndef ARRAYS
+  case 4: operator delete[](opaque(block)); break;
+#endif
+  default: operator delete(block);
+  }
+  CHECK(live == 0);
+  taken[NEW] = taken[NEW_ARRAY] = 0;
+  all_pairs();
+}
+__attribute__((section(".preinit_array"), used)) static void (*const at_first)(int, char **, char **) = before_constructors;
+
+int main()
+{
+  all_pairs();
   without_memory();
   used();
   CHECK(live == 0);

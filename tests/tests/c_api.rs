@@ -120,6 +120,10 @@ fn forms_of_new_and_delete_call_those_of_the_program() {
         for conf in ["", "hardened:true", "guarded_sample:2", "tcache:false"] {
             assert_eq!(Run::preloaded(&program).conf(conf).stdout(), "", "{own:?} {conf}");
         }
+        // Constructors of other libraries may call them before this one is told that it is loaded.
+        for first in ["0", "1", "2", "3", "4", "5"] {
+            Run::preloaded(&program).args([first]).stdout();
+        }
     }
 }
 

@@ -64,11 +64,20 @@ macro_rules! nothrow_new {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, _: Nothrow) -> *mut c_void {
-            if let Some(new) = programs::new(&programs::$form) {
-                return throwing::caught(size, 1, new);
+            #[inline(always)]
+            fn own(size: usize) -> *mut c_void {
+                let block = $allocate(size);
+                if block.is_null() { throwing::no_memory_nothrow(size, 1) } else { block }
             }
-            let block = $allocate(size);
-            if block.is_null() { throwing::no_memory_nothrow(size, 1) } else { block }
+            #[cold]
+            #[inline(never)]
+            extern "C" fn by_program(size: usize) -> *mut c_void {
+                match programs::new(&programs::$form) {
+                    Some(new) => throwing::caught(size, 1, new),
+                    None => own(size),
+                }
+            }
+            if programs::is_own(&programs::$form) { own(size) } else { by_program(size) }
         }
     )*};
 }
@@ -85,11 +94,21 @@ macro_rules! aligned_nothrow_new {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize, _: Nothrow) -> *mut c_void {
-            if let Some(new) = programs::new(&programs::$form) {
-                return throwing::caught(size, alignment, new);
+            #[inline(always)]
+            fn own(size: usize, alignment: usize) -> *mut c_void {
+                let block = $allocate(size, alignment);
+                if block.is_null() { throwing::no_memory_nothrow(size, alignment) } else { block }
             }
-            let block = $allocate(size, alignment);
-            if block.is_null() { throwing::no_memory_nothrow(size, alignment) } else { block }
+            #[cold]
+            #[inline(never)]
+            extern "C" fn by_program(size: usize, alignment: usize) -> *mut c_void {
+                match programs::new(&programs::$form) {
+                    Some(new) => throwing::caught(size, alignment, new),
+                    None => own(size, alignment),
+                }
+            }
+            let is_own = programs::is_own(&programs::$form);
+            if is_own { own(size, alignment) } else { by_program(size, alignment) }
         }
     )*};
 }
@@ -125,6 +144,39 @@ macro_rules! alignment {
     };
 }
 
+/// Frees a block, or lets the program's function do it: `$own` is how this library does, which may
+/// use the named arguments.
+macro_rules! free_or_tell {
+    ($form:ident, $ptr:ident, $alignment:expr, ($($name:ident: $kind:ty),*), $own:expr) => {{
+        /// # Safety
+        /// As for the form.
+        #[inline(always)]
+        #[allow(unused_variables, reason = "without a size the alignment tells nothing")]
+        unsafe fn own($ptr: *mut c_void, $($name: $kind),*) {
+            // SAFETY: the caller's promise; a block is not NULL where that matters.
+            unsafe { $own };
+        }
+        /// # Safety
+        /// As for the form.
+        #[cold]
+        #[inline(never)]
+        unsafe extern "C" fn by_program($ptr: *mut c_void, $($name: $kind),*) {
+            // SAFETY: the caller's promise.
+            if !unsafe { programs::delete(&programs::$form, $ptr, $alignment) } {
+                // SAFETY: the caller's promise.
+                unsafe { own($ptr, $($name),*) };
+            }
+        }
+        if programs::is_own(&programs::$form) {
+            // SAFETY: the caller upholds the contract.
+            unsafe { own($ptr, $($name),*) };
+        } else {
+            // SAFETY: the caller upholds the contract.
+            unsafe { by_program($ptr, $($name),*) };
+        }
+    }};
+}
+
 /// Defines forms of `operator delete` that know the pointer, and perhaps the alignment, and call
 /// another form.
 macro_rules! delete_by {
@@ -140,12 +192,10 @@ macro_rules! delete_by {
             $($alignment: usize,)?
             $(_: $ignored)?
         ) {
-            // SAFETY: the caller upholds the contract.
-            unsafe {
-                if !programs::delete(&programs::$form, ptr, alignment!($($alignment)?)) {
-                    raw::free_by(ptr.cast(), Operator::$operator);
-                }
-            }
+            free_or_tell!(
+                $form, ptr, alignment!($($alignment)?), ($($alignment: usize)?),
+                raw::free_by(ptr.cast(), Operator::$operator)
+            );
         }
     )*};
 }
@@ -170,12 +220,10 @@ macro_rules! sized_delete {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize) {
-            // SAFETY: the caller upholds the contract; ptr is not null.
-            unsafe {
-                if !programs::delete(&programs::$form, ptr, 1) && !ptr.is_null() {
-                    raw::free_sized_by(ptr.cast(), size, Operator::$operator);
-                }
-            }
+            free_or_tell!(
+                $form, ptr, 1, (size: usize),
+                if !ptr.is_null() { raw::free_sized_by(ptr.cast(), size, Operator::$operator) }
+            );
         }
     )*};
 }
@@ -194,12 +242,12 @@ macro_rules! aligned_sized_delete {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize, alignment: usize) {
-            // SAFETY: the caller upholds the contract; ptr is not null.
-            unsafe {
-                if !programs::delete(&programs::$form, ptr, alignment) && !ptr.is_null() {
+            free_or_tell!(
+                $form, ptr, alignment, (size: usize, alignment: usize),
+                if !ptr.is_null() {
                     raw::free_sized_aligned_by(ptr.cast(), size, alignment, Operator::$operator);
                 }
-            }
+            );
         }
     )*};
 }

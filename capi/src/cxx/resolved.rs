@@ -12,6 +12,7 @@ use alloc_core::raw;
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;
 use core::ops::Range;
+use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
 // The addresses to which the loader leads the program's calls.
@@ -41,7 +42,6 @@ pub(crate) fn begin() {
     let own = module();
     if lumalloc_operators.iter().all(|operator| own.contains(&operator.addr())) {
         raw::compare_operators();
-        return;
     }
     let [new, new_array, _, _, new_aligned, new_array_aligned, _, _, rest @ ..] =
         lumalloc_operators;
@@ -56,11 +56,9 @@ pub(crate) fn begin() {
         (&DELETE_ALIGNED, delete_aligned, None),
         (&DELETE_ARRAY_ALIGNED, delete_array_aligned, Some(&DELETE_ALIGNED)),
     ] {
-        if !own.contains(&operator.addr()) {
-            form.store(operator.cast_mut(), Relaxed);
-        } else if let Some(other) = calls {
-            form.store(other.load(Relaxed), Relaxed);
-        }
+        let is_own = own.contains(&operator.addr());
+        let by_call = calls.map_or(null_mut(), |other| other.load(Relaxed));
+        form.store(if is_own { by_call } else { operator.cast_mut() }, Relaxed);
     }
 }
 

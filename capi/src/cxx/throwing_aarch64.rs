@@ -1,14 +1,41 @@
 //! The throwing forms of `operator new`, and what all forms do when there is no memory, for
 //! AArch64. [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw, catch_all_table};
-use super::programs::{NEW, NEW_ALIGNED, New};
+use super::programs::{NEW, NEW_ALIGNED, New, known};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
+/// Instructions that go on in the program's function for a form, if there is one.
+macro_rules! calls_program {
+    () => {
+        "adrp x16, {form}
+         ldr x16, [x16, :lo12:{form}]
+         cbz x16, 3f
+         stp x29, x30, [sp, #-32]!
+         .cfi_adjust_cfa_offset 32
+         .cfi_offset x29, -32
+         .cfi_offset x30, -24
+         mov x29, sp
+         stp x0, x1, [sp, #16]
+         adrp x0, {form}
+         add x0, x0, :lo12:{form}
+         bl {known}
+         mov x16, x0
+         ldp x0, x1, [sp, #16]
+         ldp x29, x30, [sp], #32
+         .cfi_adjust_cfa_offset -32
+         .cfi_restore x29
+         .cfi_restore x30
+         cbz x16, 3f
+         br x16
+         3:"
+    };
+}
+
 /// Defines a throwing `operator new(size_t)`. `$first` are instructions before all others.
 macro_rules! throwing_new {
-    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
+    ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -38,26 +65,19 @@ macro_rules! throwing_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
-                $(form = sym $form,)?
+                $(form = sym $form, known = sym known,)?
             )
         }
     )*};
 }
 throwing_new! {
     _Znwm = single ("")
-    _Znam = array (
-        "adrp x16, {form}
-         ldr x16, [x16, :lo12:{form}]
-         cbz x16, 3f
-         br x16 // the program's
-         3:",
-        NEW
-    )
+    _Znam = array (calls_program!(), NEW)
 }
 
 /// Defines a throwing `operator new(size_t, align_val_t)`, as [`throwing_new`] does.
 macro_rules! throwing_aligned_new {
-    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
+    ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -86,21 +106,14 @@ macro_rules! throwing_aligned_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
-                $(form = sym $form,)?
+                $(form = sym $form, known = sym known,)?
             )
         }
     )*};
 }
 throwing_aligned_new! {
     _ZnwmSt11align_val_t = aligned_single ("")
-    _ZnamSt11align_val_t = aligned_array (
-        "adrp x16, {form}
-         ldr x16, [x16, :lo12:{form}]
-         cbz x16, 3f
-         br x16 // the program's
-         3:",
-        NEW_ALIGNED
-    )
+    _ZnamSt11align_val_t = aligned_array (calls_program!(), NEW_ALIGNED)
 }
 
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.

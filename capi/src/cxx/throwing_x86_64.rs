@@ -1,14 +1,40 @@
 //! The throwing forms of `operator new`, and what all forms do when there is no memory, for x86-64.
 //! [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw, catch_all_table};
-use super::programs::{NEW, NEW_ALIGNED, New};
+use super::programs::{NEW, NEW_ALIGNED, New, known};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
+/// Instructions that go on in the program's function for a form, if there is one.
+macro_rules! calls_program {
+    () => {
+        "cmp qword ptr [rip + {form}], 0
+         je 3f
+         push rdi
+         .cfi_adjust_cfa_offset 8
+         push rsi
+         .cfi_adjust_cfa_offset 8
+         sub rsp, 8
+         .cfi_adjust_cfa_offset 8
+         lea rdi, [rip + {form}]
+         call {known}
+         add rsp, 8
+         .cfi_adjust_cfa_offset -8
+         pop rsi
+         .cfi_adjust_cfa_offset -8
+         pop rdi
+         .cfi_adjust_cfa_offset -8
+         test rax, rax
+         je 3f
+         jmp rax
+         3:"
+    };
+}
+
 /// Defines a throwing `operator new(size_t)`. `$first` are instructions before all others.
 macro_rules! throwing_new {
-    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
+    ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -30,25 +56,19 @@ macro_rules! throwing_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
-                $(form = sym $form,)?
+                $(form = sym $form, known = sym known,)?
             )
         }
     )*};
 }
 throwing_new! {
     _Znwm = single ("")
-    _Znam = array (
-        "cmp qword ptr [rip + {form}], 0
-         je 3f
-         jmp qword ptr [rip + {form}] // the program's
-         3:",
-        NEW
-    )
+    _Znam = array (calls_program!(), NEW)
 }
 
 /// Defines a throwing `operator new(size_t, align_val_t)`, as [`throwing_new`] does.
 macro_rules! throwing_aligned_new {
-    ($($name:ident = $allocate:ident ($first:literal $(, $form:ident)?))*) => {$(
+    ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -76,20 +96,14 @@ macro_rules! throwing_aligned_new {
                 ".cfi_endproc",
                 allocate = sym $allocate,
                 no_memory = sym no_memory_throwing,
-                $(form = sym $form,)?
+                $(form = sym $form, known = sym known,)?
             )
         }
     )*};
 }
 throwing_aligned_new! {
     _ZnwmSt11align_val_t = aligned_single ("")
-    _ZnamSt11align_val_t = aligned_array (
-        "cmp qword ptr [rip + {form}], 0
-         je 3f
-         jmp qword ptr [rip + {form}] // the program's
-         3:",
-        NEW_ALIGNED
-    )
+    _ZnamSt11align_val_t = aligned_array (calls_program!(), NEW_ALIGNED)
 }
 
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
