@@ -170,7 +170,8 @@ static void before_constructors(int, char **arguments, char **)
   taken[NEW] = taken[NEW_ARRAY] = 0;
   all_pairs();
 }
-__attribute__((section(".preinit_array"), used)) static void (*const at_first)(int, char **, char **) = before_constructors;
+__attribute__((section(".preinit_array"), used))
+static void (*const at_first)(int, char **, char **) = before_constructors;
 
 int main()
 {
