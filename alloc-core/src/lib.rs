@@ -121,6 +121,14 @@ pub mod message {
     pub use crate::ground::warning::{warn, warned};
 }
 
+/// System calls on files that `malloc` and `free` may make too: none is a point of cancellation.
+#[cfg(not(loom))]
+pub mod system_calls {
+    pub use crate::ground::system_calls::{
+        close, fallocate, getrandom, nanosleep, open, pread, pwrite, read, write,
+    };
+}
+
 /// The functions that print the statistics at each `opt.stats_interval`, and write a heap profile
 /// at each `opt.lg_prof_interval` or after so many samples.
 #[cfg(not(loom))]

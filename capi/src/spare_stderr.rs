@@ -8,6 +8,7 @@
 //! then get the number again, so it is used only while it leads to the same file as at load.
 
 use crate::{errno, variables};
+use alloc_core::system_calls;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -61,8 +62,7 @@ unsafe extern "C" fn close_in_child() {
     let before = errno::get();
     let number = NUMBER.swap(NONE, Relaxed);
     if is_ours(number) {
-        // SAFETY: `duplicate` made this descriptor.
-        unsafe { libc::close(number) };
+        system_calls::close(number);
     }
     errno::set(before);
 }

@@ -15,6 +15,7 @@
 //! a pattern that matches `malloc_conf` but not itself, so the item is not exported. This works
 //! with GNU ld and lld; the test of the exported symbols would notice if it stopped.
 use crate::errno;
+use alloc_core::system_calls;
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
@@ -86,7 +87,7 @@ pub(crate) fn write_to_stderr(text: &[u8]) {
 /// Writes to a descriptor as much as it accepts, and leaves `errno` unchanged.
 pub(crate) fn write_to(descriptor: c_int, text: &[u8]) {
     let before = errno::get();
-    // SAFETY: the slice is readable for its length. A short or failed write only loses a message.
-    unsafe { libc::write(descriptor, text.as_ptr().cast(), text.len()) };
+    // A short or failed write only loses a message.
+    system_calls::write(descriptor, text);
     errno::set(before);
 }

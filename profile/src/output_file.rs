@@ -5,6 +5,7 @@ use crate::process::{keep_errno, last_error, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use lumalloc::system_calls;
 
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
@@ -20,16 +21,14 @@ impl File {
     }
 
     fn open_with_mode(path: &CStr, how: c_int, mode: libc::mode_t) -> Result<File, c_int> {
-        // SAFETY: the path is a C string.
-        let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, mode) };
+        let file = system_calls::open(path, how | libc::O_CLOEXEC, mode);
         if file < 0 { Err(last_error()) } else { Ok(File(file)) }
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // SAFETY: the bytes are readable.
-            let written = unsafe { libc::write(self.0, rest.as_ptr().cast(), rest.len()) };
+            let written = system_calls::write(self.0, rest);
             match usize::try_from(written) {
                 Ok(0) => return Err(libc::EIO),
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
@@ -45,8 +44,7 @@ impl File {
         let start = libc::off_t::try_from(at).map_err(|_| libc::EFBIG)?;
         let (mut rest, mut at) = (bytes, start);
         while !rest.is_empty() {
-            // SAFETY: the bytes are readable.
-            let written = unsafe { libc::pwrite(self.0, rest.as_ptr().cast(), rest.len(), at) };
+            let written = system_calls::pwrite(self.0, rest, at);
             let error = match usize::try_from(written) {
                 Ok(0) => libc::EIO,
                 Ok(written) => {
@@ -69,8 +67,7 @@ impl File {
         let mut rest = buffer;
         let mut at = libc::off_t::try_from(at).ok()?;
         while !rest.is_empty() {
-            // SAFETY: the buffer is writable.
-            let read = unsafe { libc::pread(self.0, rest.as_mut_ptr().cast(), rest.len(), at) };
+            let read = system_calls::pread(self.0, rest, at);
             match usize::try_from(read) {
                 Ok(0) => return None,
                 Ok(read) => (rest, at) = (rest.get_mut(read..)?, at.checked_add(read as i64)?),
@@ -96,8 +93,7 @@ impl File {
 
     fn read(&self, buffer: &mut [u8]) -> usize {
         loop {
-            // SAFETY: the buffer is writable.
-            let read = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+            let read = system_calls::read(self.0, buffer);
             if read >= 0 || last_error() != libc::EINTR {
                 return usize::try_from(read).unwrap_or(0);
             }
@@ -107,8 +103,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: the file is open, and not used any more.
-        unsafe { libc::close(self.0) };
+        system_calls::close(self.0);
     }
 }
 

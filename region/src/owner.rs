@@ -14,9 +14,10 @@
 
 use crate::errno;
 use crate::line::Line;
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
+use lumalloc::system_calls;
 
 const NUMBER: u64 = (1 << 22) - 1;
 const SPACE_SHIFT: u32 = 22;
@@ -212,15 +213,12 @@ fn namespace() -> Option<u64> {
 /// Reads the start of a file.
 fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = errno::keeping(|| {
-        // SAFETY: the path is a string of C.
-        let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let file = system_calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
         if file < 0 {
             return None;
         }
-        // SAFETY: the place has so many bytes.
-        let length = unsafe { libc::read(file, into.as_mut_ptr().cast::<c_void>(), into.len()) };
-        // SAFETY: the descriptor was opened here.
-        unsafe { libc::close(file) };
+        let length = system_calls::read(file, into);
+        system_calls::close(file);
         usize::try_from(length).ok()
     })?;
     into.get(..length)

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lumalloc_tests::memory::number;
-use lumalloc_tests::{Run, cc};
+use lumalloc_tests::{Run, cc, scratch};
 
 const MIB: u64 = 1024;
 
@@ -75,6 +75,25 @@ fn frees_in_rounds_of_key_destructors() {
 }
 
 /// After its end, a thread's words are neither read nor changed, and the blocks it freed are free.
+/// A thread that ended in `malloc` would leave locks of the program and of the library locked. With
+/// each of these options some requests read or write a file.
+#[test]
+fn no_thread_is_cancelled_within_malloc() {
+    let program = cc("proc_cancelled.c", &[]);
+    let directory = scratch("cancelled");
+    for conf in [
+        "",
+        "monitor:true",
+        "prof:true,lg_prof_sample:12,lg_prof_interval:22,prof_prefix:profile",
+        "stats_interval:16777216",
+        "mprof:true",
+    ] {
+        let run = Run::preloaded(&program).conf(conf).dir(&directory);
+        assert_eq!(run.stdout(), "allocated=60192\n", "{conf}");
+    }
+    assert!(std::fs::read_dir(&directory).expect("a directory").count() > 3, "files are written");
+}
+
 #[test]
 fn threads_whose_end_is_not_told_get_no_cache() {
     let _alone = alone();

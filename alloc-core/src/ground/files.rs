@@ -1,6 +1,7 @@
 //! Files that the core reads. None of the functions changes `errno` or allocates.
 
 use super::os::{errno, keep_errno};
+use super::system_calls;
 use core::ffi::{CStr, c_int};
 
 /// Bytes of a file that are read at a time.
@@ -47,14 +48,12 @@ pub(crate) fn link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
 fn with_file<T>(path: &CStr, act: impl FnOnce(c_int) -> Option<T>) -> Option<T> {
     keep_errno(|| {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        // SAFETY: the path is a C string.
-        let file = unsafe { libc::open(path.as_ptr(), flags) };
+        let file = system_calls::open(path, flags, 0);
         if file < 0 {
             return None;
         }
         let result = act(file);
-        // SAFETY: opened above, and not used after.
-        unsafe { libc::close(file) };
+        system_calls::close(file);
         result
     })
 }
@@ -62,8 +61,7 @@ fn with_file<T>(path: &CStr, act: impl FnOnce(c_int) -> Option<T>) -> Option<T> 
 /// Reads some bytes of a file, 0 at its end.
 fn read_some(file: c_int, buffer: &mut [u8]) -> Option<usize> {
     loop {
-        // SAFETY: the buffer is writable for its length.
-        let n = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
+        let n = system_calls::read(file, buffer);
         if n >= 0 {
             return Some(n as usize);
         }

@@ -30,6 +30,9 @@ pub(crate) mod heap_sort;
 pub(crate) mod calls;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod system_calls;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -2,6 +2,7 @@
 //! `errno`.
 
 use super::calls::{self, Call};
+use super::system_calls;
 use super::units::PAGE;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -153,8 +154,7 @@ pub(crate) fn write_stderr(text: &[u8]) {
     keep_errno(|| {
         let mut rest = text;
         while !rest.is_empty() {
-            // SAFETY: `rest` is readable for its length.
-            let n = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+            let n = system_calls::write(libc::STDERR_FILENO, rest);
             if n > 0 {
                 rest = rest.get(n as usize..).unwrap_or(&[]);
             } else if n == 0 || errno() != libc::EINTR {
@@ -244,11 +244,10 @@ pub(crate) fn system_page() -> usize {
 /// Returns 64 random bits of the kernel. If it has none yet, they are a mixture of the bits that it
 /// gave this process at its start, the time and an address.
 pub(crate) fn random() -> u64 {
-    let mut bits = 0u64;
-    let (place, size) = ((&raw mut bits).cast(), size_of::<u64>());
-    // SAFETY: `bits` is writable for its size.
-    let got = keep_errno(|| unsafe { libc::getrandom(place, size, libc::GRND_NONBLOCK) });
-    if got == size as isize { bits } else { weak_random(place as usize) }
+    let mut bits = [0; size_of::<u64>()];
+    let got = keep_errno(|| system_calls::getrandom(&mut bits));
+    let is_whole = got == bits.len() as isize;
+    if is_whole { u64::from_ne_bytes(bits) } else { weak_random((&raw const bits).addr()) }
 }
 
 #[cold]

@@ -6,6 +6,7 @@ use crate::line::Line;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use lumalloc::system_calls::{self, close, fallocate};
 
 /// Bytes that the file system is asked for at a time. Some are interrupted by each signal, and
 /// begin anew then.
@@ -40,8 +41,7 @@ impl File {
 
     fn open_as(path: &CStr, flags: c_int) -> Result<File, c_int> {
         const FLAGS: c_int = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        // SAFETY: the path is a string of C.
-        let descriptor = unsafe { libc::open(path.as_ptr(), flags | FLAGS, 0o644) };
+        let descriptor = system_calls::open(path, flags | FLAGS, 0o644);
         if descriptor < 0 {
             return Err(errno::get());
         }
@@ -162,8 +162,7 @@ impl File {
     fn allocate(&self, mode: c_int, from: usize, to: usize) -> Result<(), c_int> {
         let (start, size) = (offset(from)?, offset(to - from)?);
         loop {
-            // SAFETY: the call takes no memory.
-            if size == 0 || unsafe { libc::fallocate(self.descriptor(), mode, start, size) } == 0 {
+            if size == 0 || fallocate(self.descriptor(), mode, start, size) == 0 {
                 return Ok(());
             }
             let failed = errno::get();
@@ -253,11 +252,6 @@ pub(super) fn identity_of(path: &CStr) -> Option<(u64, u64)> {
     // SAFETY: all bytes are zeros, or what the system wrote.
     let status = unsafe { status.assume_init() };
     (result == 0).then_some((status.st_dev, status.st_ino))
-}
-
-fn close(descriptor: c_int) {
-    // SAFETY: the descriptor was opened here.
-    unsafe { libc::close(descriptor) };
 }
 
 fn status(descriptor: c_int) -> Option<libc::stat> {

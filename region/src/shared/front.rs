@@ -2,6 +2,7 @@
 
 use crate::owner;
 use core::sync::atomic::{AtomicU64, Ordering};
+use lumalloc::system_calls;
 
 /// Bytes before the region.
 pub(super) const FRONT: usize = lumalloc::PAGE;
@@ -177,9 +178,7 @@ impl Front {
 
 /// Waits a moment for another process.
 pub(super) fn pause() {
-    let moment = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: the time is readable, and nothing is written.
-    unsafe { libc::nanosleep(&raw const moment, core::ptr::null_mut()) };
+    system_calls::nanosleep(1_000_000);
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use crate::errno;
 use crate::line::Line;
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int};
+use lumalloc::system_calls;
 
 /// Returns the path of the file that is mapped from an address on.
 pub(super) fn path_at(start: usize, into: &mut [u8]) -> Option<&CStr> {
-    // SAFETY: the path is a string of C.
-    let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let maps = system_calls::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0);
     if maps < 0 {
         return None;
     }
@@ -63,9 +63,7 @@ impl Iterator for Bytes {
 
     fn next(&mut self) -> Option<u8> {
         if self.next == self.length {
-            let (to, room) = (self.buffer.as_mut_ptr().cast::<c_void>(), self.buffer.len());
-            // SAFETY: the buffer has so many bytes.
-            let read = unsafe { libc::read(self.descriptor, to, room) };
+            let read = system_calls::read(self.descriptor, &mut self.buffer);
             (self.next, self.length) = (0, usize::try_from(read).unwrap_or(0));
         }
         let byte = self.buffer.get(..self.length)?.get(self.next).copied()?;
@@ -76,8 +74,7 @@ impl Iterator for Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: the descriptor was opened here.
-        errno::keeping(|| unsafe { libc::close(self.descriptor) });
+        errno::keeping(|| system_calls::close(self.descriptor));
     }
 }
 

@@ -5,6 +5,7 @@ use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
+use lumalloc::system_calls;
 
 /// A segment, attached or not.
 pub(super) struct Identity {
@@ -107,12 +108,10 @@ fn make_file(path: &CStr) -> Result<(), c_int> {
         return Ok(());
     }
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOCTTY;
-    // SAFETY: the path is a string of C.
-    let descriptor = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
+    let descriptor = system_calls::open(path, flags, 0o644);
     if descriptor < 0 {
         return Err(errno::get());
     }
-    // SAFETY: the descriptor was opened here.
-    unsafe { libc::close(descriptor) };
+    system_calls::close(descriptor);
     Ok(())
 }

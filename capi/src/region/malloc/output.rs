@@ -1,6 +1,7 @@
 //! Files that options name. Source: vmalloc(3), Malloc-compatible functions.
 
 use crate::errno;
+use alloc_core::system_calls;
 use core::ffi::{CStr, c_int};
 
 /// Descriptors from here on, so that programs get the small ones.
@@ -39,15 +40,13 @@ fn create(name: &[u8]) -> Result<c_int, c_int> {
     let mut path = [0; MOST];
     let name = expand(name, &mut path).ok_or(libc::ENAMETOOLONG)?;
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
-    // SAFETY: the name is NUL-terminated.
-    let descriptor = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
+    let descriptor = system_calls::open(name, flags, 0o644);
     if descriptor < 0 {
         return Err(errno::get());
     }
     // Without another descriptor this one serves.
     let Ok(copy) = duplicate(descriptor) else { return Ok(descriptor) };
-    // SAFETY: the descriptor was just opened.
-    unsafe { libc::close(descriptor) };
+    system_calls::close(descriptor);
     Ok(copy)
 }
 
