@@ -1,5 +1,6 @@
-/* A thread that is to be cancelled allocates under a mutex. POSIX has no point of cancellation in malloc and free, so it
- * ends at pthread_testcancel, when it has unlocked the mutex. Then others allocate. Prints how often it allocated. */
+/* A thread that is to be cancelled allocates under a mutex. POSIX has no point of cancellation in malloc and free, so
+ * the thread ends at pthread_testcancel, when it has unlocked the mutex. Then others allocate. Prints how often it
+ * allocated. */
 #include "proc_common.h"
 #include <dirent.h>
 
