@@ -12,7 +12,6 @@ pub(crate) mod low;
 pub(crate) mod checked;
 #[allow(unsafe_code)]
 pub(crate) mod in_register;
-#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod in_place;
 pub(crate) mod size_class;
@@ -26,9 +25,7 @@ pub(crate) mod counters;
 pub(crate) mod seen;
 #[cfg(not(loom))]
 pub(crate) mod heap_sort;
-#[cfg(not(loom))]
 pub(crate) mod calls;
-#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod system_calls;
 #[cfg(not(loom))]

@@ -45,12 +45,8 @@ pub(crate) fn yield_now() {
     keep_errno(|| unsafe { libc::sched_yield() });
 }
 
-/// Sleeps if `*word == expected`, until woken. May return early for no reason.
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
-    futex_wait_for(word, expected, None);
-}
-
-/// As [`futex_wait`], but for at most `millis` milliseconds if given.
+/// Sleeps if `*word == expected`, until woken, and for at most `millis` milliseconds if given. May
+/// return early for no reason.
 pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, millis: Option<u64>) {
     let timeout = millis.map(|millis| libc::timespec {
         tv_sec: (millis / 1000) as libc::time_t,

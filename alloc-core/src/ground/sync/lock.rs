@@ -4,18 +4,19 @@
 //!   FREE ──lock──▶ HELD ──(a thread waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
 //! ```
 
+use super::futex::Futex;
 use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
+use super::seam::Ordering;
 use crate::ground::in_place::{Place, write_fields};
-use crate::ground::os;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
 use crossbeam_utils::Backoff;
 
 /// Rounds of spinning until a waiter sleeps. Each is twice as long as the one before. Together they
-/// take a few microseconds, about as long as a holder that is not preempted.
-pub(crate) const SPINS: usize = 6;
+/// take a few microseconds, about as long as a holder that is not preempted. In a model one round
+/// shows all that several would.
+pub(crate) const SPINS: usize = if cfg!(loom) { 1 } else { 6 };
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -24,7 +25,7 @@ const CONTENDED: u32 = 2;
 /// A lock, and data that only its holder may touch. Small data is in the cache line of the word.
 #[repr(C)]
 pub(crate) struct RankedMutex<T> {
-    word: AtomicU32,
+    word: Futex,
     rank: LockRank,
     data: UnsafeCell<T>,
     history: History,
@@ -44,13 +45,20 @@ pub(crate) struct Guard<'a, T> {
 
 impl<T> RankedMutex<T> {
     /// A free lock around `data`.
+    #[cfg(not(loom))]
     pub(crate) const fn new(rank: LockRank, data: T) -> RankedMutex<T> {
         RankedMutex {
-            word: AtomicU32::new(FREE),
+            word: Futex::new(FREE),
             rank,
             history: History::new(),
             data: UnsafeCell::new(data),
         }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new(rank: LockRank, data: T) -> RankedMutex<T> {
+        let (word, history) = (Futex::new(FREE), History::new());
+        RankedMutex { word, rank, history, data: UnsafeCell::new(data) }
     }
 
     /// Writes a free lock to `place`, with the data that `write` writes to the place it gets.
@@ -60,7 +68,7 @@ impl<T> RankedMutex<T> {
         write: impl FnOnce(Place<T>),
     ) {
         write_fields!(place => RankedMutex {
-            word: AtomicU32::new(FREE),
+            word: Futex::new(FREE),
             rank: rank,
             history: History::new(),
             data => |at: Place<UnsafeCell<T>>| write(at.inside()),
@@ -196,7 +204,7 @@ impl<T> RankedMutex<T> {
             // Acquire: pairs with the Release in `unlock`. The word becomes CONTENDED, because
             // other threads may sleep too.
             while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
-                os::futex_wait(&self.word, CONTENDED);
+                self.word.sleep(CONTENDED, None);
             }
         });
     }
@@ -206,7 +214,7 @@ impl<T> RankedMutex<T> {
         witness::release(self.rank);
         // Release: pairs with the Acquire of the next holder.
         if self.word.swap(FREE, Ordering::Release) == CONTENDED {
-            os::futex_wake_one(&self.word);
+            self.word.wake_one();
         }
     }
 }
@@ -236,7 +244,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -297,5 +305,71 @@ mod tests {
         let outer = RankedMutex::new(LockRank::Bin, ());
         let _inner = inner.lock();
         let _outer = outer.lock();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::ground::sync::seam::model;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// The lock, and data that loom watches: it reports accesses that are not ordered.
+    type Lock = Arc<RankedMutex<UnsafeCell<u32>>>;
+
+    fn lock() -> Lock {
+        Arc::new(RankedMutex::new(LockRank::Bin, UnsafeCell::new(0)))
+    }
+
+    /// Adds one as the holder, while nobody else may see the data.
+    fn add(lock: &Lock) {
+        let data = lock.lock();
+        // SAFETY: this thread holds the lock.
+        data.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    fn spawn(lock: &Lock, f: fn(&Lock)) -> thread::JoinHandle<()> {
+        let lock = Arc::clone(lock);
+        thread::spawn(move || f(&lock))
+    }
+
+    /// The last holder finds what all others have done.
+    fn counted(lock: &Lock, expected: u32) {
+        let data = lock.try_lock().expect("nobody holds it");
+        // SAFETY: this thread holds the lock.
+        assert_eq!(data.with(|data| unsafe { *data }), expected);
+    }
+
+    /// Two of the three may sleep at once, so each wake-up has to lead to the next one.
+    #[test]
+    fn loom_each_thread_that_waits_for_a_lock_gets_it() {
+        model(|| {
+            let lock = lock();
+            let others = [add, add].map(|add| spawn(&lock, add));
+            add(&lock);
+            others.into_iter().for_each(|other| other.join().unwrap());
+            counted(&lock, 3);
+        });
+    }
+
+    #[test]
+    fn loom_a_lock_that_is_tried_is_held_by_one_thread() {
+        model(|| {
+            let lock = lock();
+            let other = spawn(&lock, |lock| {
+                add(lock);
+                add(lock);
+            });
+            let mut expected = 2;
+            if let Some(data) = lock.try_lock() {
+                // SAFETY: this thread holds the lock.
+                data.with_mut(|data| unsafe { *data += 1 });
+                expected += 1;
+            }
+            other.join().unwrap();
+            counted(&lock, expected);
+        });
     }
 }
