@@ -27,6 +27,10 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(all(test, not(loom)))]
+#[path = "../../tests/src/not_tried.rs"]
+mod not_tried;
+
 #[cfg(all(doc, not(loom)))]
 pub(crate) mod docs;
 pub(crate) mod ground;

@@ -5,7 +5,7 @@
 mod common;
 
 use common::child::{play_well, scenario};
-use common::mappings::{flags, is_advised, listens};
+use common::mappings::{flags, is_advised, listens, listens_for};
 use common::touched::{assert_touched, touch};
 use lumalloc::raw;
 use lumalloc::{PAGE, control, observe};
@@ -131,6 +131,7 @@ fn segment(expected: bool) {
 
 #[test]
 fn long_blocks_lie_in_huge_pages() {
+    listens_for("long blocks in huge pages");
     play_well("huge_default", "");
     play_well("huge_default", "retain:false");
 }
@@ -170,6 +171,7 @@ fn huge_default() {
 
 #[test]
 fn thp_says_where_huge_pages_are() {
+    listens_for("all memory in huge pages");
     play_well("huge_always", "thp:always");
     play_well("huge_never", "thp:never");
     play_well("huge_records", "metadata_thp:always");

@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::child::{play_well, scenario};
-use common::mappings::listens;
+use common::child::{play_well, scenario, tell};
+use common::mappings::{listens, listens_for};
+use common::not_tried::not_tried;
 use common::touched::{assert_touched, touch};
 use lumalloc::{PAGE, control, observe, raw};
 use std::sync::Barrier;
@@ -37,6 +38,30 @@ fn vmstat(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/vmstat").expect("vmstat");
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The number of faults for which the system had no huge page.
+fn fallbacks() -> u64 {
+    vmstat("thp_fault_fallback ")
+}
+
+/// Whether the system had a huge page for each fault since there were so many fallbacks. If not,
+/// the parent hears of it.
+fn has_given(before: u64) -> bool {
+    let has = fallbacks() == before;
+    if !has {
+        tell("this system had too few of them");
+    }
+    has
+}
+
+/// Plays a scenario in huge pages. Says if the system gives none, or had too few.
+#[track_caller]
+fn play_in_huge_pages(name: &str, what: &str) {
+    listens_for(what);
+    for why in play_well(name, "") {
+        not_tried(what, &why);
+    }
 }
 
 /// Sums over all mappings in `smaps`, in bytes.
@@ -85,14 +110,14 @@ fn free(block: *mut u8) {
 
 #[test]
 fn a_large_heap_grows_by_huge_pages_and_gives_them_back() {
-    play_well("large_heap", "");
+    play_in_huge_pages("large_heap", "a large heap in huge pages");
     play_well("small_pages", "thp:never");
     play_well("small_pages", "retain:false");
 }
 
 /// Fills 64 MiB with blocks that are too short for their own huge pages.
 fn large_heap(huge: bool) {
-    let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
+    let (before, fallbacks) = (faults(), fallbacks());
     let blocks: Vec<_> = (0..64 * MIB / BLOCK)
         .map(|_| {
             let block = raw::malloc(BLOCK);
@@ -105,7 +130,7 @@ fn large_heap(huge: bool) {
     assert!(totals.dirty <= 3 * MIB && totals.active <= totals.resident, "{totals:#?}");
     if huge && listens() {
         assert!(memory.advised >= 54 * MIB, "{memory:?}");
-        if vmstat("thp_fault_fallback ") == fallbacks {
+        if has_given(fallbacks) {
             assert!(memory.huge >= 52 * MIB, "{memory:?}");
             assert!(faults < 4000, "{faults} faults");
         }
@@ -124,7 +149,7 @@ fn large_heap(huge: bool) {
 
 #[test]
 fn slabs_of_a_class_that_a_thread_fills_lie_in_huge_pages_too() {
-    play_well("slabs", "");
+    play_in_huge_pages("slabs", "slabs in huge pages");
 }
 
 fn slabs() {
@@ -136,14 +161,14 @@ fn slabs() {
 
 #[test]
 fn a_heap_of_many_classes_grows_by_huge_pages_from_eight_mib_on() {
-    play_well("classes", "");
+    play_in_huge_pages("classes", "a heap of many classes in huge pages");
     play_well("classes_in_small_pages", "thp:never");
     play_well("classes_in_small_pages", "retain:false");
 }
 
 /// Fills 24 MiB with blocks of all sizes up to a page, equally many of each.
 fn classes(huge: bool) {
-    let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
+    let (before, fallbacks) = (faults(), fallbacks());
     let mut blocks = Vec::new();
     for n in 0..24 * MIB / 2048 {
         let size = n * 97 % 4096 + 1;
@@ -153,7 +178,7 @@ fn classes(huge: bool) {
     let (faults, memory) = (faults() - before, memory());
     if !huge || !listens() {
         assert!(memory.advised == 0, "{memory:?}");
-    } else if vmstat("thp_fault_fallback ") == fallbacks {
+    } else if has_given(fallbacks) {
         assert!(faults < 2800, "{faults} faults, {memory:?}");
         assert!(memory.resident < 36 * MIB, "{memory:?}");
     }
@@ -166,7 +191,7 @@ fn classes(huge: bool) {
 /// Slabs of threads that hardly touch them are not backed by huge pages, except for a small part.
 #[test]
 fn slabs_that_are_hardly_touched_take_small_pages() {
-    play_well("sparse", "");
+    play_in_huge_pages("sparse", "slabs that are hardly touched, in small pages");
 }
 
 fn sparse() {
@@ -207,7 +232,7 @@ fn sparse() {
 /// Below 8 MiB the unused rest of a chunk would be too much, except where a single class grows.
 #[test]
 fn a_small_heap_takes_small_pages_but_for_a_class_that_is_filled() {
-    play_well("small_heap", "");
+    play_in_huge_pages("small_heap", "a class that is filled, in huge pages");
 }
 
 fn small_heap() {
@@ -244,7 +269,7 @@ fn zeros() {
 /// blocks in use stay as they are, and the system is not asked to fill the holes again.
 #[test]
 fn holes_in_huge_pages_go_back() {
-    play_well("holes", "");
+    play_in_huge_pages("holes", "holes in huge pages");
     play_well("holes", "muzzy_decay_ms:1000");
 }
 
@@ -275,7 +300,7 @@ fn holes() {
 /// few kilobytes of it, but a block that grows gets that page.
 #[test]
 fn the_end_of_a_request_takes_no_huge_page_for_a_few_bytes() {
-    if listens() {
+    if listens_for("the end of a request in small pages") {
         play_well("room", "");
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::child::{play_well, scenario};
-use common::mappings::{flags_of, listens};
+use common::mappings::flags_of;
 use common::touched::touch;
 use lumalloc::control;
 use lumalloc::control::arenas;
@@ -196,10 +196,7 @@ fn guarded() {
 fn huge() {
     let block = raw::malloc(16 << 20);
     touch(block, 0, PAGE);
-    // Without huge pages the kernel keeps no such flags.
-    if listens() {
-        assert_eq!(at(block.addr()).huge, flags_of(block).contains(" hg "));
-    }
+    assert_eq!(at(block.addr()).huge, flags_of(block).contains(" hg "));
     free(block);
 }
 

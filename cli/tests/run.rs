@@ -1,11 +1,15 @@
 //! `lumalloc run`: the environment that it prepares, its exit statuses and its exact messages.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::RwLock;
+
+#[path = "../../tests/src/not_tried.rs"]
+mod not_tried;
+#[path = "run/users.rs"]
+mod users;
 
 /// Files are written while no thread starts a child. A child that another test starts meanwhile
 /// would hold the file, and a file that is open for writing cannot be executed ("text file busy").
@@ -308,93 +312,4 @@ fn a_static_program_runs_with_a_warning() {
     unheard.args(["--library", &harmless_library(), "--", &program]).stderr(full);
     let _some = SPAWNING.read().unwrap();
     assert_eq!(unheard.status().unwrap().code(), Some(5));
-}
-
-/// Nobody's number.
-const NOBODY: u32 = 65534;
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
-}
-
-/// A shell goes on to the next directory of PATH. Root may execute what anybody may, so it runs the
-/// command as somebody else. Another user may not execute a file of its own that others may.
-#[test]
-fn what_others_alone_may_execute_is_not_the_program() {
-    let directory = Directory::for_all("access");
-    let mode = if is_root() { 0o700 } else { 0o611 };
-    let private = directory.file("true", b"#!/bin/sh\nexit 9\n", mode);
-    let library = harmless_library();
-    let run = |program: &str, user: u32| {
-        let mut run = directory.command();
-        run.args(["--library", &library, "--", program]);
-        run.env("PATH", format!("{}:/bin", directory.0.display()));
-        if is_root() {
-            run.uid(user);
-        }
-        run
-    };
-    assert_eq!(outcome(&mut run("true", NOBODY)), (Some(0), String::new(), String::new()));
-    let denied = format!("lumalloc: run: {private}: permission denied\n");
-    assert_eq!(refusal(&mut run(&private, NOBODY)), (Some(126), denied));
-    if is_root() {
-        assert_eq!(outcome(&mut run("true", 0)).0, Some(9));
-    } else {
-        eprintln!("what root may execute: not tried, this is another user");
-    }
-}
-
-/// Gives a file the capability to open raw sockets, as `setcap cap_net_raw+ep` does.
-#[allow(unsafe_code, reason = "the standard library has no call for it")]
-fn grant(file: &str) -> std::io::Result<()> {
-    let words = [0x0200_0001_u32, 1 << 13, 0, 0, 0];
-    let value = words.map(u32::to_le_bytes).concat();
-    let (file, name) = (std::ffi::CString::new(file).unwrap(), c"security.capability");
-    // SAFETY: both names are NUL-terminated, and the value is as long as it says.
-    let refused = unsafe {
-        libc::setxattr(file.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
-    };
-    if refused == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-}
-
-const GRANTED: &str = "LUMALLOC_RUN_GRANTED";
-
-/// The process of the next test where that is not root: it is, in a namespace of its own.
-#[test]
-fn grants_for_another_test() {
-    if let Ok(file) = std::env::var(GRANTED) {
-        grant(&file).unwrap();
-    }
-}
-
-/// Root makes such a program, and runs it as somebody else, because for root it means nothing.
-/// Another user is root in a namespace to make it.
-#[test]
-fn a_program_that_gains_capabilities_runs_with_a_warning() {
-    let directory = Directory::for_all("capabilities");
-    let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
-    let library = harmless_library();
-    let mut run = directory.command();
-    run.args(["--library", &library, "--", &program]);
-    let unwarned = (Some(0), String::new(), String::new());
-    assert_eq!(outcome(&mut run), unwarned, "it has none yet");
-    if is_root() {
-        grant(&program).expect("a file system that keeps capabilities, and CAP_SETFCAP");
-        assert_eq!(outcome(&mut run), unwarned, "for root they mean nothing");
-        run.uid(NOBODY);
-    } else {
-        let own = std::env::current_exe().unwrap();
-        let mut grants = Command::new("unshare");
-        grants.args(["-Ur"]).arg(own).args(["--exact", "grants_for_another_test"]);
-        let granted = grants.env(GRANTED, &program).output();
-        if !granted.is_ok_and(|granted| granted.status.success()) {
-            eprintln!("a program that gains capabilities: not tried, this machine refuses it");
-            return;
-        }
-    }
-    let warning = format!(
-        "lumalloc: run: warning: {program}: program with capabilities of its file; preloading has \
-         no effect\n"
-    );
-    assert_eq!(outcome(&mut run), (Some(0), String::new(), warning));
 }

@@ -23,6 +23,7 @@ pub mod identities;
 pub mod linked;
 pub mod machine;
 pub mod memory;
+mod not_tried;
 pub mod profiled;
 pub mod resident;
 pub mod run;
@@ -37,3 +38,8 @@ pub use build::{
     root, scratch, target_dir,
 };
 pub use run::{Run, run_plain, run_preloaded};
+
+/// Says what a test does not try on this machine, and why. `tests/run` repeats it at its end.
+pub fn not_tried(what: &str, why: &str) {
+    not_tried::not_tried(what, why);
+}

@@ -6,6 +6,8 @@
 
 use std::fs;
 
+use crate::not_tried;
+
 /// The exact resident memory of a live process: `Rss` of `smaps_rollup`.
 pub fn rss_kib(pid: u32) -> u64 {
     let path = format!("/proc/{pid}/smaps_rollup");
@@ -27,10 +29,14 @@ pub fn kib_field(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Whether the system gives huge pages to those who ask for them. If not, lumalloc
-/// does not ask.
-pub fn gives_huge_pages_on_request() -> bool {
+/// does not ask, and this says what is not tried.
+pub fn gives_huge_pages_for(what: &str) -> bool {
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    setting.is_ok_and(|setting| !setting.contains("[never]"))
+    let gives = setting.is_ok_and(|setting| !setting.contains("[never]"));
+    if !gives {
+        not_tried(what, "this system gives no huge pages on request");
+    }
+    gives
 }
 
 /// Reads the field `name=123` of a line that a test program printed.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::memory::number;
-use lumalloc_tests::{Run, cc, liblumalloc, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, not_tried, scratch};
 
 const MIB: u64 = 1 << 20;
 
@@ -22,7 +22,7 @@ fn has_namespaces(name: &str) -> bool {
     let tried = Command::new("unshare").args(["-rm", "sh", "-c", script]).output();
     let may = tried.is_ok_and(|tried| tried.status.success());
     if !may {
-        eprintln!("{name}: not tried, this machine refuses namespaces");
+        not_tried(&format!("cgroup, {name}"), "this machine refuses namespaces");
     }
     may
 }
@@ -160,7 +160,7 @@ impl Drop for Group {
 #[test]
 fn a_process_lives_within_a_real_group() {
     let Some(group) = Group::make() else {
-        eprintln!("a real group: not tried, this machine refuses it");
+        not_tried("a process in a real cgroup", "this machine refuses to make one");
         return;
     };
     let script = "echo $$ > \"$GROUP/cgroup.procs\" && LD_PRELOAD=\"$LIBRARY\" exec \"$@\"";

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lumalloc_tests::run::ending;
 use lumalloc_tests::serving::{VARIABLE, ask, free_port, preload, serving, start};
-use lumalloc_tests::{Run, cc, liblumalloc_exporter, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc_exporter, not_tried, scratch};
 
 /// The output of a run on standard error. The run must have succeeded.
 #[track_caller]
@@ -181,7 +181,7 @@ fn a_program_with_more_rights_than_its_caller_serves_nothing() {
     let run = || Run::plain(&own).env(VARIABLE, "127.0.0.1:0").args(["threads"]).stdout();
     assert_eq!(run(), "3 threads\n");
     if chown(&own, None, Some(65534)).is_err() {
-        eprintln!("not tried: only root may give a file to another group");
+        not_tried("a program with its group's rights", "only root may give it to another group");
         return;
     }
     fs::set_permissions(&own, fs::Permissions::from_mode(0o2755)).expect("the group's rights");

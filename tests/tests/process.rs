@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lumalloc_tests::memory::number;
-use lumalloc_tests::{Run, cc, scratch};
+use lumalloc_tests::{Run, cc, not_tried, scratch};
 
 const MIB: u64 = 1024;
 
@@ -118,6 +118,7 @@ fn a_process_that_locks_its_memory_locks_no_unused_tables() {
     let text = preloaded("proc_locked.c", &[]);
     if text == "only root may lock everything\n" {
         // The previous test covers all other users.
+        not_tried("a process that locks its memory", "only root may lock everything");
         return;
     }
     // The library and the C library take 4 MiB of it; the first pages of the heap and the first
@@ -149,7 +150,7 @@ fn what_is_locked_is_purged_no_more_than_the_system_lets() {
         assert!(purged < full / 2, "{conf}: {text}");
         let (purged, full, text) = purged_of_full(&["40000", "lock"]);
         if number(&text, "locked") == 0 {
-            eprintln!("not tried: this user may not lock everything");
+            not_tried("purges of locked memory", "this user may not lock everything");
             continue;
         }
         assert!(full > 20 * MIB && purged == full, "{conf}: {text}");

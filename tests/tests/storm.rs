@@ -4,7 +4,7 @@
 //! `tests/c/storm.c` does the checks. The message of a failure is the command that repeats the run,
 //! with the options, the refusal and the seed.
 
-use lumalloc_tests::memory::{gives_huge_pages_on_request, number};
+use lumalloc_tests::memory::{gives_huge_pages_for, number};
 use lumalloc_tests::storm::{HARDSHIPS, OPTIONS, Refusal, Storm, refusals, run_all};
 use lumalloc_tests::{Run, cc};
 
@@ -48,7 +48,7 @@ fn storms_under_refused_calls() {
     let refused = all_pass(&storms);
     // If a storm that should have calls refused has none, it tests nothing. Where the system does
     // not give huge pages on request, they are not requested.
-    let listens = gives_huge_pages_on_request();
+    let listens = gives_huge_pages_for("storms with refused requests for huge pages");
     for (storm, refused) in storms.iter().zip(refused) {
         let kind = storm.refusal.kind;
         let is_refused = !kind.is_empty() && (listens || kind != "madvise:14");

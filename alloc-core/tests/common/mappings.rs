@@ -1,9 +1,30 @@
 //! Flags of this process's mappings, as the system reports them.
 
+use super::not_tried::not_tried;
+
 /// Whether the system gives huge pages on request.
 pub(crate) fn listens() -> bool {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// Whether the system gives huge pages on request. If not, this says what is not tried.
+pub(crate) fn listens_for(what: &str) -> bool {
+    let listens = listens();
+    if !listens {
+        not_tried(what, "this system gives no huge pages on request");
+    }
+    listens
+}
+
+/// Whether the system knows huge pages, given or not: its mappings have flags for them. If not,
+/// this says what is not tried.
+pub(crate) fn has_flags_for(what: &str) -> bool {
+    let has = std::fs::exists("/sys/kernel/mm/transparent_hugepage/enabled").expect("known");
+    if !has {
+        not_tried(what, "this system knows no huge pages");
+    }
+    has
 }
 
 /// The flags of each mapping of this process, with its first and last address.

@@ -9,6 +9,8 @@ pub(crate) mod this_program;
 pub(crate) mod idling;
 pub(crate) mod mappings;
 pub(crate) mod random;
+#[path = "../../../tests/src/not_tried.rs"]
+pub(crate) mod not_tried;
 pub(crate) mod touched;
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

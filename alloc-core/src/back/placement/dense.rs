@@ -184,17 +184,19 @@ mod tests {
     use crate::back::runs::huge;
     use crate::back::system::provider::mmap::Mmap;
     use crate::back::system::thp;
+    use crate::back::system::thp::tests::has_huge_pages;
     use crate::ground::units::{LG_PAGE, PAGE};
 
     const RUN: usize = 16;
 
-    /// A large heap, and a run in its first chunk. `None` without huge pages.
+    /// A large heap, and a run in its first chunk. `None` where the system knows no huge
+    /// pages.
     fn large_heap() -> Option<(PageAllocator, &'static Extent)> {
         let mut pages = PageAllocator::for_test(&Mmap);
         pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
         let run = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(run.mapping() == Mapping::Chunks, thp::backs_chunks());
-        (run.mapping() == Mapping::Chunks).then_some((pages, run))
+        has_huge_pages().then_some((pages, run))
     }
 
     fn purge(pages: &mut PageAllocator, keep: usize) {

@@ -55,6 +55,8 @@ pub(crate) fn system() -> System {
     let mut buffer = [0; 64];
     let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
     let setting = files::read(path, &mut buffer).map_or(System::Never, chosen);
+    #[cfg(test)]
+    let setting = tests::for_tests(setting);
     SETTING.store(setting as u8, Relaxed);
     setting
 }
@@ -141,8 +143,28 @@ pub(in crate::back) fn backs_chunks() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::back) mod tests {
     use super::*;
+    use crate::not_tried::not_tried;
+    use std::sync::Once;
+
+    /// The setting that all unit tests of this process see. A system that gives no huge pages, but
+    /// knows them, keeps the same books of what is asked of it, so it is asked.
+    pub(super) fn for_tests(setting: System) -> System {
+        let knows = std::fs::exists("/sys/kernel/mm/transparent_hugepage/enabled");
+        let is_off = setting == System::Never && knows.is_ok_and(|knows| knows);
+        if is_off { System::Asked } else { setting }
+    }
+
+    /// Whether blocks lie in huge pages, for tests of that. Says once if they do not.
+    pub(in crate::back) fn has_huge_pages() -> bool {
+        static SAID: Once = Once::new();
+        let has = backs_blocks();
+        if !has {
+            SAID.call_once(|| not_tried("unit tests of huge pages", "this system knows none"));
+        }
+        has
+    }
 
     #[test]
     fn the_system_s_word_is_the_one_in_brackets() {

@@ -230,7 +230,7 @@ fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> bool {
 }
 
 /// Whether the system can [`shift`] memory at all (Linux 5.7). Tried once.
-fn can_shift() -> bool {
+pub(in crate::back) fn can_shift() -> bool {
     static ANSWER: Tried = Tried::new();
     ANSWER.get(|| {
         let page = system_page();
