@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -100,8 +101,9 @@ pub fn cargo(args: &[&str]) -> String {
 /// Compiles `tests/c/<source>` with gcc for the machine under test and returns the program. `args`
 /// follow the source on the command line. `*.cc` is C++.
 ///
-/// The path depends only on the source and the arguments. A program is moved into place when it is
-/// complete, so tests may compile at the same time.
+/// It is compiled once per process. The path depends on the program's bytes, and so on all that it
+/// was made of: another process that compiles another state of the sources puts nothing in its
+/// place. A program is moved into place when it is complete, so tests may compile at the same time.
 pub fn cc(source: &str, args: &[&str]) -> PathBuf {
     compile(&machine::tool(if source.ends_with(".cc") { "g++" } else { "gcc" }), source, args)
 }
@@ -114,20 +116,16 @@ pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
         let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(key).or_default())
     };
-    // A program that runs must not be replaced by an equal one: its profiles name its file.
     compiled.get_or_init(|| compile_anew(compiler, source, args)).clone()
 }
 
 fn compile_anew(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let mut hasher = DefaultHasher::new();
-    (compiler, source, args).hash(&mut hasher);
     let stem = Path::new(source).file_stem().expect("a file name").to_string_lossy();
-    let name = format!("{stem}-{:016x}", hasher.finish());
     let dir = target_dir().join("test-programs");
     std::fs::create_dir_all(&dir).expect("a directory for the test programs");
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let partial = dir.join(format!("{name}.{}.{count}", std::process::id()));
+    let partial = dir.join(format!("{stem}.{}.{count}", std::process::id()));
 
     let output = Command::new(compiler)
         .args(COMPILER_FLAGS)
@@ -141,8 +139,17 @@ fn compile_anew(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     let errors = String::from_utf8_lossy(&output.stderr);
     let status = output.status;
     assert!(status.success(), "{compiler} {source} {args:?}: {status}\n{errors}");
-    let program = dir.join(name);
-    std::fs::rename(&partial, &program).expect("the program moves into place");
+    let mut hasher = DefaultHasher::new();
+    (compiler, source, args).hash(&mut hasher);
+    std::fs::read(&partial).expect("the program is there").hash(&mut hasher);
+    let program = dir.join(format!("{stem}-{:016x}", hasher.finish()));
+    // A program that runs must not be replaced by an equal one: its profiles name its file.
+    match std::fs::hard_link(&partial, &program) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            panic!("{} cannot be made: {error}", program.display())
+        }
+        _ => std::fs::remove_file(&partial).expect("the other name goes"),
+    }
     program
 }
 
@@ -178,4 +185,34 @@ pub fn scratch(name: &str) -> PathBuf {
     }
     std::fs::create_dir_all(&dir).expect("a scratch directory");
     dir
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Run;
+
+    #[test]
+    fn a_program_is_that_of_its_sources_headers_and_arguments() {
+        let dir = scratch("build-program");
+        let source = dir.join("made.c");
+        let path = source.to_str().expect("text");
+        let include = "#include \"made.h\"\n#include <stdio.h>\n";
+        let write = |main: &str, header: &str| {
+            std::fs::write(dir.join("made.h"), header).expect("a header");
+            std::fs::write(&source, format!("{include}int main(void) {{ {main} }}\n")).expect("C");
+        };
+        let make = |args: &[&str]| compile_anew("gcc", path, args);
+        write("puts(TEXT); return 0;", "#define TEXT \"a\"\n");
+        let first = make(&[]);
+        assert_eq!(make(&[]), first, "nothing has changed");
+        let other_argument = make(&["-DUNUSED"]);
+        write("puts(TEXT); return 0;", "#define TEXT \"b\"\n");
+        let other_header = make(&[]);
+        write("puts(TEXT TEXT); return 0;", "#define TEXT \"b\"\n");
+        let other_source = make(&[]);
+        let programs = [first, other_argument, other_header, other_source];
+        let said = programs.map(|program| Run::plain(program).stdout());
+        assert_eq!(said, ["a\n", "a\n", "b\n", "bb\n"]);
+    }
 }
