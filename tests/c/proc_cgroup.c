@@ -1,9 +1,12 @@
 /* Tells what became of the container's bounds. With an argument: 64 MiB are used and freed in one
  * arena, then 64 MiB used in another: with decay off, nothing but the soft bound gives the first
- * ones back. "unbound" takes the bound off before. Any other argument is what the container may
- * have from then on: it is written between the two. */
+ * ones back. "unbound" takes the bound off before. With "unreadable" the process can open no file
+ * while it uses the second 64 MiB. Any other argument is what the container may have from then on: it
+ * is written between the two. */
 #include "lumalloc.h"
 #include "proc_common.h"
+
+#include <sys/resource.h>
 
 enum { BLOCK = 1 << 20, BLOCKS = 64 };
 
@@ -23,6 +26,23 @@ static void resize(const char *bytes) {
     CHECK(file != NULL && fputs(bytes, file) > 0 && fclose(file) == 0);
 }
 
+/* Sets how many files may be open. Returns how many might be open before. */
+static rlim_t allow_files(rlim_t most) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = most;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    return before;
+}
+
+static void use_without_files(unsigned arena) {
+    rlim_t before = allow_files(0);
+    CHECK(open("/proc/self/cgroup", O_RDONLY) == -1 && errno == EMFILE);
+    use(arena);
+    allow_files(before);
+}
+
 static void grow(const char *what) {
     unsigned arenas[2];
     size_t length = sizeof arenas[0];
@@ -30,6 +50,10 @@ static void grow(const char *what) {
     CHECK(mallctl("arenas.create", &arenas[1], &length, NULL, 0) == 0);
     use(arenas[0]);
     for (size_t at = 0; at < BLOCKS; at++) dallocx(blocks[at], MALLOCX_TCACHE_NONE);
+    if (strcmp(what, "unreadable") == 0) {
+        use_without_files(arenas[1]);
+        return;
+    }
     if (strcmp(what, "grow") != 0 && strcmp(what, "unbound") != 0) resize(what);
     use(arenas[1]);
 }

@@ -126,6 +126,18 @@ fn a_bound_that_changes_while_the_process_runs_counts() {
     assert!(rss("lowered", "1073741824\n", "104857600\n") < 95 * MIB);
 }
 
+/// A process that may open no more files cannot read the bound, which says nothing about the bound.
+#[test]
+fn a_bound_that_cannot_be_read_any_more_holds() {
+    if !has_namespaces("a bound that cannot be read") {
+        return;
+    }
+    let files = &[("memory.max", "104857600\n")];
+    let said = inside("unreadable", "0::/\n", files, &["unreadable"]);
+    assert_eq!(number(&said, "soft"), 95 * MIB, "{said}");
+    assert!(number(&said, "rss_kib") << 10 < 95 * MIB, "{said}");
+}
+
 /// A group below that of the process, with a bound of 100 MiB. Removed when it goes out of scope.
 struct Group(PathBuf);
 
