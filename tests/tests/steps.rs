@@ -17,8 +17,11 @@ fn tidy(name: &str, cargo: &str) -> (Output, String) {
         fs::set_permissions(dir.join(program), may_run).expect("rights");
     }
     let path = std::env::var("PATH").expect("a PATH");
-    let run = Run::plain(root().join("tests/run")).args(["tidy"]);
-    let run = run.env("PATH", format!("{}:{path}", dir.display()));
+    // Who holds a lock of the script's caller afterwards was left behind.
+    let caller = "exec 9>\"$1\"; flock 9; \"$0\" tidy; status=$?; exec 9>&-
+                  flock -n \"$1\" true || echo 'a process was left'; exit $status";
+    let run = Run::plain("sh").args(["-c", caller]).args([root().join("tests/run")]);
+    let run = run.args([dir.join("lock")]).env("PATH", format!("{}:{path}", dir.display()));
     let output = run.env("LUMALLOC_TEST_SILENCE", "20").output();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (output, text)
