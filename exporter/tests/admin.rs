@@ -69,9 +69,7 @@ fn two_dumps_at_once_are_one() {
             }
         });
     });
-    while !HELD.load(Relaxed) {
-        thread::yield_now();
-    }
+    client::wait_until("the lock is held", || HELD.load(Relaxed));
     let (answers, answered) = channel();
     for _ in 0..2 {
         let answers = answers.clone();

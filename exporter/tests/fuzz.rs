@@ -117,7 +117,5 @@ fn anything_may_come() {
     runner.run(&parts, |bytes| check(&bytes)).unwrap();
     runner.run(&mutated(), |bytes| check(&bytes)).unwrap();
     // The descriptor of a closed connection is gone as soon as its task has noticed that.
-    while descriptors() > before {
-        std::thread::yield_now();
-    }
+    client::wait_until("no descriptor is left", || descriptors() <= before);
 }

@@ -88,7 +88,7 @@ fn a_thousand_that_drip_stop_nobody() {
         }
         let _stops = Stops(&stop);
         let mut asked = 0;
-        while ended(&exporter, "displaced") < 2 * CLIENTS as u64 || asked < 5 {
+        client::wait_until("the slow ones are displaced", || {
             for (path, says) in [("/-/healthy", "lumalloc: healthy\n"), ("/-/ready", "ready")] {
                 let answer = get(address, path);
                 assert!(body(&answer).contains(says), "{path}: {answer}");
@@ -96,7 +96,8 @@ fn a_thousand_that_drip_stop_nobody() {
             let scraped = get(address, "/metrics");
             assert_eq!(status(&scraped), 200, "{scraped}");
             asked += 1;
-        }
+            ended(&exporter, "displaced") >= 2 * CLIENTS as u64 && asked >= 5
+        });
     });
     let grown = resident().saturating_sub(before);
     // The clients are in this process too. The exporter's part is a few MiB of this.
@@ -113,9 +114,10 @@ fn who_takes_no_answer_is_cut_off() {
     std::thread::scope(|threads| {
         // Blocks when the server reads no more, until the server closes.
         threads.spawn(|| while (&greedy).write_all(&ask).is_ok() {});
-        while ended(&exporter, "slow") == 0 {
+        client::wait_until("it is cut off", || {
             assert_eq!(status(&get(address, "/-/healthy")), 200);
-        }
+            ended(&exporter, "slow") > 0
+        });
     });
 }
 
@@ -151,7 +153,5 @@ fn long_heads_are_refused() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.is_empty() || status(&answer) == 431, "{answer}");
     // A refused head is counted when its connection is closed.
-    while ended(&exporter, "malformed") < 2 {
-        std::thread::yield_now();
-    }
+    client::wait_until("both are counted", || ended(&exporter, "malformed") >= 2);
 }

@@ -5,7 +5,6 @@ use client::{any, get, status};
 use lumalloc::control::{arenas, narenas};
 use lumalloc_exporter::Exporter;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
@@ -34,11 +33,7 @@ fn threads() -> usize {
 
 /// Waits until no thread of an exporter runs.
 fn none_runs() {
-    let hang = Instant::now() + client::LONG;
-    while threads() > 0 {
-        assert!(Instant::now() < hang, "{} threads are left", threads());
-        std::thread::yield_now();
-    }
+    client::wait_until("no thread is left", || threads() == 0);
 }
 
 fn arenas_named_exporter() -> usize {

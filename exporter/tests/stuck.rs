@@ -51,9 +51,7 @@ fn stuck_thread() {
         std::hint::black_box(Vec::<u8>::with_capacity(64 * MIB));
         unreachable!("mmap was not called");
     });
-    while !STUCK.load(std::sync::atomic::Ordering::Relaxed) {
-        std::thread::yield_now();
-    }
+    client::wait_until("it is stuck", || STUCK.load(std::sync::atomic::Ordering::Relaxed));
 }
 
 /// Asks on a separate thread.

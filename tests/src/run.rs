@@ -217,7 +217,9 @@ mod tests {
         let script = "sleep 1000 >&- 2>&- & echo $!";
         let output = Run::plain("sh").args(["-c", script]).output();
         let pid = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        let begin = Instant::now();
         while !is_over(pid) {
+            assert!(begin.elapsed() < LIMIT, "it lives on");
             thread::sleep(POLL);
         }
     }

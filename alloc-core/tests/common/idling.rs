@@ -32,7 +32,7 @@ pub(crate) fn background_threads() -> usize {
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "no {what}: {:#?}", observe::totals());
+        assert!(begin.elapsed() < Duration::from_secs(300), "no {what}: {:#?}", observe::totals());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

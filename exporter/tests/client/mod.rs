@@ -4,10 +4,20 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// More than anything takes that a test waits for.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(300);
+
+/// Waits until a condition holds, which is named in case it never does.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < LONG, "{what}: not after {LONG:?}");
+        std::thread::yield_now();
+    }
+}
 
 /// Sends bytes, and reads until the other side closes.
 pub(crate) fn raw(address: SocketAddr, request: &[u8]) -> String {
