@@ -60,6 +60,16 @@ fn forks_under_traffic_live() {
     assert_eq!(preloaded("proc_fork.c", &["200"]), "forks=200\n");
 }
 
+/// Such handlers run between those of the library, while the forking thread holds all its locks.
+#[test]
+fn handlers_of_fork_that_were_registered_first_may_allocate() {
+    let program = cc("proc_fork_handlers.c", &[]);
+    for conf in ["", "hardened:true", "tcache:false", "prof:true,lg_prof_sample:12", "mprof:true"] {
+        let run = Run::preloaded(&program).conf(conf).dir(&scratch("fork_handlers"));
+        assert_eq!(run.stdout(), "handled=80\n", "{conf}");
+    }
+}
+
 #[test]
 fn frees_after_thread_local_destructors() {
     assert_eq!(preloaded("proc_late_free.cc", &[]), "destroyed=2400\n");

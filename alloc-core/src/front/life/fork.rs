@@ -23,6 +23,7 @@ use crate::ground::intervals;
 use crate::ground::os;
 use crate::ground::prof_prefix;
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::fork_window;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
@@ -49,8 +50,9 @@ static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 /// The newest buffer of events before the fork. Those made after it were not locked.
 static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Registers the handlers. They are registered first, so that they run last before a fork and first
-/// after it.
+/// Registers the handlers. They are registered early, so that most others run before them before a
+/// fork, and after them after it. Those that were registered earlier may allocate in between: see
+/// [`fork_window`].
 pub(crate) fn register() {
     os::keep_errno(|| {
         // SAFETY: the handlers take no arguments and exist as long as the library.
@@ -94,11 +96,16 @@ unsafe extern "C" fn prepare() {
     let newest = event_buffer::newest();
     for_each_lock(newest, &mut |lock| lock.take());
     NEWEST.store(newest.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut(), Relaxed);
-    let mine = registry::of_caller().map_or(core::ptr::null(), core::ptr::from_ref);
-    FORKING.store(mine.cast_mut(), Relaxed);
+    FORKING.store(address_of(registry::of_caller()), Relaxed);
+    fork_window::begin();
+}
+
+fn address_of(thread: Option<&'static Thread>) -> *mut Thread {
+    thread.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut()
 }
 
 unsafe extern "C" fn in_parent() {
+    fork_window::end();
     FORKING.store(core::ptr::null_mut(), Relaxed);
     // SAFETY: buffers live for ever.
     let newest = unsafe { NEWEST.load(Relaxed).as_ref() };
@@ -106,10 +113,13 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
+    fork_window::end();
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     GENERATION.add(1);
     // The thread that made a newer buffer, and may have locked it, is not in the child.
     for_each_lock(event_buffer::newest(), &mut |lock| lock.give_in_child());
+    // A thread without a cache may have got one since `prepare`.
+    let mine = if mine.is_null() { address_of(registry::of_caller()) } else { mine };
     background::begin_in_child();
     arena_hooks::forget_in_child();
     intervals::forget_in_child();

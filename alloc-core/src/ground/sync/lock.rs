@@ -4,6 +4,7 @@
 //!   FREE ──lock──▶ HELD ──(a thread waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
 //! ```
 
+use super::fork_window;
 use super::futex::Futex;
 use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
@@ -135,6 +136,7 @@ impl<T> RankedMutex<T> {
     }
 
     /// Takes the lock for a fork, which holds many locks of one rank at once, in one fixed order.
+    /// Until the fork is over, its thread may take it again: see [`fork_window`].
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);
         core::mem::forget(self.lock_unwitnessed().0);
@@ -188,6 +190,9 @@ impl<T> RankedMutex<T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
+        if fork_window::is_callers() {
+            return;
+        }
         self.history.refused();
         let backoff = Backoff::new();
         for _ in 0..SPINS {
@@ -212,6 +217,9 @@ impl<T> RankedMutex<T> {
     #[inline]
     fn unlock(&self) {
         witness::release(self.rank);
+        if fork_window::is_callers() {
+            return;
+        }
         // Release: pairs with the Acquire of the next holder.
         if self.word.swap(FREE, Ordering::Release) == CONTENDED {
             self.word.wake_one();
