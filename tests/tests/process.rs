@@ -289,6 +289,13 @@ fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
     join_many(&["loader"], "");
 }
 
+/// A tool may hold a lock in its own `pthread_create` that it also holds while it frees.
+#[test]
+fn no_thread_is_started_for_a_time_by_another_pthread_create() {
+    let _alone = alone();
+    assert_eq!(preloaded("proc_wrapped_create.c", &[]), "auto=0\n");
+}
+
 #[test]
 fn a_wanted_thread_is_not_started_where_the_c_library_holds_its_lock() {
     let _alone = alone();

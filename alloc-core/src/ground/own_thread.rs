@@ -70,6 +70,16 @@ fn create(body: Body, stack: Option<usize>) -> c_int {
     status
 }
 
+unsafe extern "C" {
+    /// A function of the C library that no tool has a use for.
+    safe fn pthread_getconcurrency() -> c_int;
+}
+
+/// Returns the address of `pthread_create`, and of a function that lies beside it in the C library.
+pub(crate) fn create_and_beside() -> [usize; 2] {
+    [libc::pthread_create as *const () as usize, pthread_getconcurrency as *const () as usize]
+}
+
 /// Names the calling thread, for `ps` and debuggers. At most 15 bytes.
 pub(crate) fn name(name: &CStr) {
     // SAFETY: reads a C string.

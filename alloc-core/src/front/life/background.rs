@@ -141,6 +141,9 @@ fn pass_if_due() {
 fn start_for_a_time() {
     let is_much = handed_out::has_fallen() || CACHES.get() >= MANY_CACHES;
     let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
+    if is_wanted() && !may_start::is_create_of_c_library() {
+        set_auto(false);
+    }
     if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
         let started = match CHANGE.try_lock() {
             Some(_change) if is_wanted() => start(),

@@ -9,7 +9,7 @@
 
 use crate::front::cache::registry::THREADS;
 use crate::front::modes::diversion;
-use crate::ground::{os, process};
+use crate::ground::{os, own_thread, process};
 use crate::middle::arenas::arena_settings;
 use crate::profile::backtrace::{self, MOST_OWN};
 use core::ffi::c_int;
@@ -48,6 +48,13 @@ pub(super) fn may_start() -> bool {
 /// with one thread, and where the caller is not known.
 pub(super) fn may_start_wanted() -> bool {
     is_own_process() && is_called_by_loader() != Some(true)
+}
+
+/// Returns whether `pthread_create` is that of the C library. One that a program or a tool puts in
+/// its place may take a lock, which the program may hold when it allocates or frees.
+pub(super) fn is_create_of_c_library() -> bool {
+    let [create, beside] = own_thread::create_and_beside();
+    backtrace::module_begin(create) == backtrace::module_begin(beside)
 }
 
 /// Returns whether this is not the child of a vfork.
