@@ -179,6 +179,10 @@ plain! {
     lg_extent_max_active_fit: u32;
     /// From this size on `calloc` gives dirty pages back instead of zeroing them.
     calloc_madvise_threshold: usize;
+    /// Bytes from which on unused memory is given back at once; -1: as the container says; 0: none.
+    limit_soft: i64;
+    /// Bytes beyond which allocations fail; 0: none.
+    limit_hard: usize;
     /// Addresses whose memory was given back are kept.
     retain: bool;
     /// What `thread.allocatedp` points at moves with every operation.

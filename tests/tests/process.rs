@@ -289,6 +289,16 @@ fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
     join_many(&["loader"], "");
 }
 
+/// docs/options.md names these options.
+#[test]
+fn a_program_in_a_sandbox_can_have_no_files_opened_and_no_threads_started() {
+    let _alone = alone();
+    let program = cc("proc_sandbox.c", &[]);
+    let with = |conf: &str| Run::preloaded(&program).conf(conf).output().status.success();
+    assert!(with("limit_soft:0,background_thread_auto:false"));
+    assert!(!with("limit_soft:0") && !with("background_thread_auto:false"), "both are needed");
+}
+
 /// A tool may hold a lock in its own `pthread_create` that it also holds while it frees.
 #[test]
 fn no_thread_is_started_for_a_time_by_another_pthread_create() {

@@ -116,6 +116,19 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "muzzy_decay_ms",
         Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.muzzy_decay_ms = n as isize },
     ),
+    row(
+        "limit_soft",
+        Kind::Signed { min: -1, max: i64::MAX, set: |o, n| o.limit_soft = n as isize },
+    ),
+    row(
+        "limit_hard",
+        Kind::Unsigned {
+            min: 0,
+            max: i64::MAX as u64,
+            clip: false,
+            set: |o, n| o.limit_hard = n as usize,
+        },
+    ),
     row("percpu_arena", Kind::Word(&["disabled", "percpu", "phycpu"], set_percpu_arena)),
     row("background_thread", Kind::Bool(set_background_thread)),
     row("background_thread_auto", Kind::Bool(|o, on| o.background_thread_auto = on)),
@@ -337,6 +350,8 @@ mod tests {
             "dlopen_deepbind",
             "guarded_sample",
             "hardened",
+            "limit_hard",
+            "limit_soft",
             "monitor",
             "mprof",
             "prof_format",

@@ -196,6 +196,10 @@ pub struct Options {
     pub thp: Thp,
     /// Where huge pages are requested under the allocator's records.
     pub metadata_thp: MetadataThp,
+    /// The soft bound in bytes at the start. 0 means none, -1 the bound of the process's container.
+    pub limit_soft: isize,
+    /// The hard bound in bytes at the start. 0 means none.
+    pub limit_hard: usize,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
     /// Which memory is filled with junk.
@@ -323,6 +327,8 @@ pub(crate) const DEFAULTS: Options = Options {
     zero: false,
     hardened: false,
     guarded_sample: 0,
+    limit_soft: -1,
+    limit_hard: 0,
     dlopen_deepbind: DlopenDeepbind::Drop,
     prof: false,
     prof_active: true,

@@ -78,6 +78,13 @@ pub const LG_SAN_UAF_ALIGN: Key<Read<isize>> = Key::new("opt.lg_san_uaf_align");
 /// exact.
 pub const LG_TCACHE_MAX: Key<Read<usize>> = Key::new("opt.lg_tcache_max");
 
+/// `opt.limit_hard` (bytes): limit.hard at the start; 0: none.
+pub const LIMIT_HARD: Key<Read<usize>> = Key::new("opt.limit_hard");
+
+/// `opt.limit_soft` (bytes): limit.soft at the start; 0: none; -1: 95 per cent of what the
+/// container may have.
+pub const LIMIT_SOFT: Key<Read<isize>> = Key::new("opt.limit_soft");
+
 /// `opt.max_background_threads` (count): most background threads.
 pub const MAX_BACKGROUND_THREADS: Key<Read<usize>> = Key::new("opt.max_background_threads");
 

@@ -71,6 +71,13 @@ pub static ROWS: &[Spec] = &[
     opt!(retain, Bool, None, "addresses whose memory was given back are kept for later"),
     opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
     opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
+    opt!(
+        limit_soft,
+        Ssize,
+        Bytes,
+        "limit.soft at the start; 0: none; -1: 95 per cent of what the container may have"
+    ),
+    opt!(limit_hard, Size, Bytes, "limit.hard at the start; 0: none"),
     ro!(
         "opt.zero_realloc",
         Str,

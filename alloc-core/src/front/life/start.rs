@@ -2,6 +2,7 @@
 
 use super::started::{self, START};
 use super::{background, fork, process_exit, thread_end};
+use crate::back::aging::limit;
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::watch::{self, Observer};
@@ -57,6 +58,10 @@ unsafe fn read_options() {
     let read = unsafe { conf_record::keep(conf::read_all) };
     // SAFETY: as above.
     unsafe { options::freeze(read) };
+    if let Ok(bytes) = usize::try_from(options::current().limit_soft) {
+        limit::set_soft(bytes);
+    }
+    limit::set_hard(options::current().limit_hard);
     fill_mode::set(fill_mode::of(options::current()));
     if diversion::begin() {
         watch::set_observer(Observer::Diversion, true);
