@@ -21,7 +21,6 @@ fn child() {
         Some("xmalloc") => xmalloc(),
         Some("xmalloc_at_first") => assert!(raw::malloc_aligned(1 << 60, 64).is_null()),
         Some("arenas") => arenas(),
-        Some("bounded") => bounded(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -278,21 +277,6 @@ fn work() {
     common::assert_empty();
 }
 
-fn bounded() {
-    use lumalloc::control::limits;
-    assert_eq!((limits::soft(), limits::hard()), (16 << 20, 64 << 20));
-    assert!(raw::malloc(96 << 20).is_null());
-    let block = raw::malloc(32 << 20);
-    assert!(!block.is_null());
-    // SAFETY: a live block, not used afterwards.
-    unsafe { raw::free(block) };
-}
-
-#[test]
-fn bounds_hold_from_the_start() {
-    play_well("bounded", "limit_soft:16777216,limit_hard:67108864");
-}
-
 #[test]
 fn everything_works_under_odd_options() {
     for conf in [
@@ -312,8 +296,6 @@ fn everything_works_under_odd_options() {
         "lg_extent_max_active_fit:0",
         "lg_extent_max_active_fit:64",
         "calloc_madvise_threshold:0",
-        "limit_soft:0",
-        "limit_soft:1",
     ] {
         play_well("work", conf);
     }

@@ -10,7 +10,7 @@
 //! | [`start_main`] | runs before `main`, if `LUMALLOC_EXPORTER` is set |
 //! | [`start`] | starts the exporter as the variable says, or says in one line why it cannot |
 //! | [`family`] | whether an ancestor serves already |
-//! | [`survival`] | no panic here, and no lack of memory, ends the program |
+//! | [`survival`] | no panic here ends the program, nor does a lack of memory while it serves |
 //!
 //! The library holds no allocator. Its memory is the program's, and it reads and changes the
 //! allocator by the C interface of `liblumalloc.so`. Without the variable nothing is started.

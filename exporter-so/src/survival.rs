@@ -6,7 +6,9 @@
 //! the allocator, because it never panics in the allocator's code. A small allocation that fails is
 //! tried again until there is memory, so the exporter waits and the program goes on, also if it
 //! has not reached `main`: it does not wait for the start of the exporter for ever. The exporter
-//! asks for large blocks before it begins something, and does without if there is no memory.
+//! asks for large blocks before it begins something, and does without if there is no memory. Before
+//! `main` the first thread allocates a little for it. Without that memory the program ends, as it
+//! would soon after.
 //!
 //! The hook and the allocator belong to this object. A program that is written in Rust has others.
 use crate::start;
