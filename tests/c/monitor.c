@@ -147,6 +147,16 @@ static void full(const char *file) {
   CHECK(counted("monitor.dropped") > 0 && counted("monitor.events") > 500);
 }
 
+/* The disk is full for a while. The options have begun the recording, and it ends at exit. */
+static void full_for_a_while(const char *file) {
+  (void)file;
+  struct rlimit limit = {20000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  work((void *)5000);
+  CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+}
+
 __attribute__((noinline)) static void *keep(void) {
   void *block = malloc(64);
   __asm__ volatile("" : "+r"(block));
@@ -196,6 +206,8 @@ int main(int count, char **words) {
     forks(file);
   else if (strcmp(what, "full") == 0)
     full(file);
+  else if (strcmp(what, "full for a while") == 0)
+    full_for_a_while(file);
   else if (strcmp(what, "served") == 0)
     served(file);
   else if (strcmp(what, "pins") == 0)

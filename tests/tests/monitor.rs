@@ -183,6 +183,15 @@ fn what_a_full_disk_refuses_is_counted_and_told() {
     assert!(!directory.join("own.events.tmp").exists());
 }
 
+#[test]
+fn dropped_events_are_told_at_exit() {
+    let conf = "monitor:true,prof_prefix:own";
+    let (_, output) = run("full for a while", "monitor-full-for-a-while", conf);
+    assert_eq!(ending(output.status), "exit 0");
+    let expected = "<lumalloc>: events of the heap monitor were dropped: the file refused them\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+}
+
 /// Returns the pages that live blocks from a function touch, and no other live block does.
 fn pages_of(lines: &[Line], function: &str) -> usize {
     let mut live = HashMap::new();
