@@ -219,8 +219,9 @@ impl Lock {
         let is_seen = owner::is_seen(owner);
         if !is_seen {
             forget_thread(self, word);
-            // If it fails, a process was faster.
-            let _ = self.word.compare_exchange(word, FREE, Ordering::Relaxed, Ordering::Relaxed);
+            // Release: pairs with the Acquire in `is_of_this_thread_of`. If it fails, a process was
+            // faster.
+            let _ = self.word.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed);
         }
         !is_seen
     }
@@ -249,7 +250,9 @@ impl Lock {
     /// Returns whether this thread of a process entered the shared region. The process may have
     /// had a number of fewer parts then.
     fn is_of_this_thread_of(&self, own: u64) -> bool {
-        let word = self.word.load(Ordering::Relaxed) & !AWAITED;
+        // Acquire: pairs with the Release in `take_over` and in `free_unless_seen`. The mark that a
+        // process left when it ended is not seen any more.
+        let word = self.word.load(Ordering::Acquire) & !AWAITED;
         // Only this thread writes its own mark.
         owner::is_same(word, own) && self.thread.load(Ordering::Relaxed) == mark_of_entry(word)
     }
@@ -353,9 +356,9 @@ fn forget_thread(lock: &Lock, word: u64) {
 fn take_over(lock: &Lock, word: u64, own: u64) -> bool {
     forget_thread(lock, word);
     // Acquire: pairs with the Release in `leave_shared` of the process before. The one that ended
-    // has left all that it wrote.
+    // has left all that it wrote. Release: pairs with the Acquire in `is_of_this_thread_of`.
     let taken =
-        lock.word.compare_exchange(word, own | AWAITED, Ordering::Acquire, Ordering::Relaxed);
+        lock.word.compare_exchange(word, own | AWAITED, Ordering::AcqRel, Ordering::Relaxed);
     if taken.is_ok() {
         lock.damaged.store(1, Ordering::Relaxed);
     }
