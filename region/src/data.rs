@@ -3,7 +3,8 @@
 //! It lies at the start of the region's first segment, and holds nothing that depends on its
 //! address.
 
-use crate::lock::{Entry, Lock};
+use crate::flags::Flags;
+use crate::lock::Lock;
 use crate::mode;
 use crate::random::random;
 use crate::segments::{Link, Number, Segment, Segments};
@@ -20,10 +21,10 @@ const CLEARING: u32 = u32::from_le_bytes(*b"clea");
 /// What every region has, whatever its method.
 #[repr(C)]
 pub struct Head {
-    lock: Lock,
+    pub(crate) lock: Lock,
     key: AtomicU64,
     intact: Link,
-    mode: AtomicU32,
+    pub(crate) mode: Flags,
     /// [`CLEARING`] while all blocks are forgotten, or 0.
     clearing: AtomicU32,
     /// The distance to the handle, or 0 if it does not lie in the region's memory.
@@ -46,56 +47,7 @@ impl Head {
     pub const fn without_memory(mode: u32) -> Head {
         // SAFETY: all fields are integers.
         let head: Head = unsafe { core::mem::zeroed() };
-        Head { mode: AtomicU32::new(mode), ..head }
-    }
-
-    /// Returns the lock of the region.
-    #[inline]
-    pub fn lock(&self) -> &Lock {
-        &self.lock
-    }
-
-    /// Returns method and flags: see [`mode`].
-    #[inline]
-    pub fn mode(&self) -> u32 {
-        self.mode.load(Ordering::Relaxed) & !mode::HIDDEN
-    }
-
-    /// Returns whether one of these flags is set, and sees what a visitor wrote that is not there
-    /// any more.
-    #[inline]
-    pub(crate) fn has_flags(&self, flags: u32) -> bool {
-        // Acquire: pairs with the Release in `change_mode`.
-        self.mode.load(Ordering::Acquire) & flags != 0
-    }
-
-    /// Returns how threads enter the region, and sees what was written in it before it was shared.
-    #[inline]
-    pub fn entry(&self) -> Entry {
-        // Acquire: pairs with the Release in `change_mode`.
-        match self.mode.load(Ordering::Acquire) & (mode::SHARE | mode::PROCESSES) {
-            0 => Entry::Alone,
-            mode::SHARE => Entry::Shared,
-            _ => Entry::Processes,
-        }
-    }
-
-    /// Sets or clears flags. Returns method and flags as they were before.
-    pub fn change_mode(&self, flags: u32, on: bool) -> u32 {
-        let before = if on {
-            // Release: pairs with the Acquire in `has_flags`.
-            self.mode.fetch_or(flags, Ordering::Release)
-        } else {
-            // Release: pairs with the same.
-            self.mode.fetch_and(!flags, Ordering::Release)
-        };
-        before & !mode::HIDDEN
-    }
-
-    /// Returns whether malloc allocates in the region, or has done so.
-    #[inline]
-    pub fn is_of_malloc(&self) -> bool {
-        self.has_flags(mode::MALLOC)
+        Head { mode: Flags::new(mode), ..head }
     }
 
     /// Makes the region free: the thread that was in it is gone, and so is its visitor.
@@ -173,7 +125,7 @@ impl Head {
         self.lock.begin();
         self.key.store(random(self.address()), Ordering::Relaxed);
         self.words().seal(self.intact.place(), INTACT);
-        self.mode.store(mode, Ordering::Relaxed);
+        self.mode.begin(mode);
         self.clearing.store(0, Ordering::Relaxed);
         self.handle.set(handle);
         self.unit.set(unit);

@@ -8,10 +8,9 @@
 //! notice if that process has ended. One of them takes the lock over then, and is told that the
 //! region may be half changed.
 
-use crate::errno;
+use crate::futex::Futex;
 use crate::owner;
-use core::ptr;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::seam::{AtomicU8, AtomicU32, AtomicUsize, Ordering, thread_number};
 
 const FREE: u64 = 0;
 const HELD: u64 = 1;
@@ -31,7 +30,7 @@ const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
 #[repr(C)]
 pub struct Lock {
     /// Zero, or who is in the shared region: 1, or a process as [`owner`] has it. And [`AWAITED`].
-    word: AtomicU64,
+    word: Futex,
     /// The thread that is in the shared region, as [`mark_of_entry`] has it, or that visits the
     /// region of another one, as [`mark_of_thread`] has it, or 0.
     thread: AtomicUsize,
@@ -56,10 +55,22 @@ pub enum Entry {
 
 impl Lock {
     /// A lock that is free.
+    #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Lock {
         Lock {
-            word: AtomicU64::new(FREE),
+            word: Futex::new(FREE),
+            thread: AtomicUsize::new(0),
+            alone: AtomicU32::new(0),
+            damaged: AtomicU8::new(0),
+            forking: AtomicU8::new(0),
+        }
+    }
+
+    #[cfg(loom)]
+    pub fn new() -> Lock {
+        Lock {
+            word: Futex::new(FREE),
             thread: AtomicUsize::new(0),
             alone: AtomicU32::new(0),
             damaged: AtomicU8::new(0),
@@ -262,7 +273,7 @@ impl Lock {
         self.thread.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire of the thread that enters next.
         if self.word.swap(FREE, Ordering::Release) & AWAITED != 0 {
-            futex(&self.word, libc::FUTEX_WAKE, 1, ptr::null());
+            self.word.wake_one();
         }
     }
 }
@@ -289,7 +300,7 @@ impl Holder {
 fn mark_of_thread(own: u64) -> usize {
     /// An odd number without structure: the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    lumalloc::observe::thread_number() ^ own.wrapping_mul(FACTOR) as usize
+    thread_number() ^ own.wrapping_mul(FACTOR) as usize
 }
 
 /// Returns the mark of this thread for a word that says who is in the shared region. The word of
@@ -304,7 +315,7 @@ fn mark_of_entry(word: u64) -> usize {
 fn wait(lock: &Lock, own: u64) {
     // Acquire: pairs with the Release in `leave_shared`.
     while lock.word.swap(own | AWAITED, Ordering::Acquire) != FREE {
-        futex(&lock.word, libc::FUTEX_WAIT, own | AWAITED, ptr::null());
+        lock.word.sleep(own | AWAITED, None);
     }
 }
 
@@ -326,8 +337,7 @@ fn wait_for_processes(lock: &Lock, own: u64) {
             }
             Ok(_) => {}
         }
-        let patience = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
-        futex(&lock.word, libc::FUTEX_WAIT, awaited, &raw const patience);
+        lock.word.sleep(awaited, Some(nanoseconds));
         word = lock.word.load(Ordering::Relaxed);
         if word == awaited {
             if !owner::is_alive(word & !AWAITED) && take_over(lock, word, own) {
@@ -371,20 +381,11 @@ impl Default for Lock {
     }
 }
 
-/// Sleeps while the lower half of a word has a value, but not longer than a time, unless that is
-/// null; or wakes a thread that sleeps on it. Keeps `errno`.
-fn futex(word: &AtomicU64, operation: libc::c_int, value: u64, time: *const libc::timespec) {
-    let value = value as u32;
-    let lower = word.as_ptr().cast::<u32>();
-    errno::keeping(|| {
-        // SAFETY: the word is mapped, its lower half comes first, and the time is one or null.
-        unsafe { libc::syscall(libc::SYS_futex, lower, operation, value, time) };
-    });
-}
+#[cfg(all(test, loom))]
+#[path = "lock_loom.rs"]
+mod models;
 
-const _: () = assert!(cfg!(target_endian = "little"));
-
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use core::cell::UnsafeCell;
@@ -449,15 +450,6 @@ mod tests {
         lock.hold_for_fork();
         lock.release_after_fork();
         assert!(lock.is_held());
-    }
-
-    #[test]
-    fn errno_is_kept() {
-        let file = std::fs::File::open("/no/such/file");
-        let before = file.map_err(|error| error.raw_os_error());
-        // The word has another value, so the call fails with EAGAIN.
-        futex(&AtomicU64::new(FREE), libc::FUTEX_WAIT, HELD, ptr::null());
-        assert_eq!(before.err(), Some(Some(errno::get())));
     }
 
     #[test]

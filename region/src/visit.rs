@@ -22,15 +22,13 @@
 use crate::data::Head;
 use crate::lock::Entry;
 use crate::mode::{MALLOC, PROCESSES, SHARE, VISITED};
-use core::hint::spin_loop;
-use core::sync::atomic::{Ordering, compiler_fence};
-use lumalloc::observe::regions;
+use crate::seam::{Ordering, compiler_fence, now, pause, regions, spin_loop};
 
 /// Threads take turns in a region with one of these.
 const SHARED: u32 = SHARE | PROCESSES;
 
 /// How often a visitor looks whether it can come in before it lets other threads run.
-const LOOKS: usize = 200;
+const LOOKS: usize = if cfg!(loom) { 0 } else { 200 };
 
 /// How many nanoseconds it tries to come in.
 const PATIENCE: u64 = 10_000_000;
@@ -202,21 +200,11 @@ fn soon(mut answer: impl FnMut() -> Option<bool>) -> bool {
     }
 }
 
-/// Nanoseconds of a clock that does not go back.
-fn now() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is this function's.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
+#[cfg(all(test, loom))]
+#[path = "visit_loom.rs"]
+mod models;
 
-/// Lets other threads run.
-fn pause() {
-    // SAFETY: sched_yield has no requirements.
-    unsafe { libc::sched_yield() };
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::mode;
