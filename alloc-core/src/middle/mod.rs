@@ -13,7 +13,6 @@ pub(crate) mod arena_counts;
 #[cfg(not(loom))]
 mod learned_depth;
 pub(crate) mod slabs;
-#[cfg(not(loom))]
 pub(crate) mod arenas;
 #[cfg(not(loom))]
 pub(crate) mod owners;

@@ -1,6 +1,6 @@
 //! Whether an arena is live. A created arena can be destroyed, and its index can be used again.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
+use crate::ground::sync::seam::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
 
 /// Whether an arena is live, and how many threads and explicit caches are bound to it.
 ///
@@ -21,9 +21,20 @@ const DEAD: u8 = 2;
 
 impl Life {
     /// A live arena, with no thread bound to it.
+    #[cfg(not(loom))]
     pub(in crate::middle) const fn new() -> Life {
         let [bound, caches, ends] = [const { AtomicU32::new(0) }; 3];
         Life { state: AtomicU8::new(LIVE), bound, caches, ends }
+    }
+
+    /// As above. Loom orders SeqCst loads with SeqCst stores only, and no first value is one.
+    #[cfg(loom)]
+    pub(in crate::middle) fn new() -> Life {
+        let [bound, caches, ends] = [0, 0, 0].map(AtomicU32::new);
+        let life = Life { state: AtomicU8::new(LIVE), bound, caches, ends };
+        life.state.store(LIVE, Ordering::SeqCst);
+        [&life.bound, &life.caches].iter().for_each(|count| count.store(0, Ordering::SeqCst));
+        life
     }
 
     /// Whether blocks may be allocated in the arena.
@@ -107,7 +118,7 @@ impl Life {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -127,5 +138,90 @@ mod tests {
         life.revive();
         assert!(life.is_live() && life.bind());
         assert_eq!((life.bound(), life.ends()), (1, 1));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::ground::sync::seam::model;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct World {
+        life: Life,
+        /// What the arena holds.
+        blocks: UnsafeCell<u32>,
+    }
+
+    // SAFETY: loom reports each access to the cell that is not ordered with the others.
+    unsafe impl Sync for World {}
+
+    // SAFETY: as above.
+    unsafe impl Send for World {}
+
+    fn world() -> Arc<World> {
+        Arc::new(World { life: Life::new(), blocks: UnsafeCell::new(0) })
+    }
+
+    fn spawn(world: &Arc<World>, f: fn(&World) -> bool) -> thread::JoinHandle<bool> {
+        let world = Arc::clone(world);
+        thread::spawn(move || f(&world))
+    }
+
+    #[test]
+    fn loom_no_arena_ends_that_a_thread_or_a_cache_is_bound_to() {
+        model(|| {
+            let world = world();
+            let thread = spawn(&world, |world| world.life.bind());
+            let cache = spawn(&world, |world| world.life.bind_cache());
+            let ends = world.life.begin_end();
+            let (thread, cache) = (thread.join().unwrap(), cache.join().unwrap());
+            assert!(!ends || !thread && !cache, "it ends, and something is bound to it");
+            assert_eq!(world.life.is_live(), !ends);
+            assert_eq!(world.life.bound(), u32::from(thread));
+            if cache {
+                world.life.unbind_cache();
+            }
+            if thread {
+                world.life.unbind();
+            }
+            assert_eq!(world.life.begin_end(), !ends, "what did not bind is not counted");
+        });
+    }
+
+    #[test]
+    fn loom_an_arena_ends_once() {
+        model(|| {
+            let world = world();
+            let other = spawn(&world, |world| world.life.begin_end());
+            let ends = world.life.begin_end();
+            assert!(other.join().unwrap() != ends);
+        });
+    }
+
+    /// One thread ends the arena, and another one brings it back to life.
+    #[test]
+    fn loom_an_arena_that_lives_again_has_nothing_of_the_one_that_ended() {
+        model(|| {
+            let world = world();
+            let other = spawn(&world, |world| {
+                let is_dead = world.life.is_dead();
+                if is_dead {
+                    // SAFETY: the thread that ended the arena is done with it.
+                    world.blocks.with_mut(|blocks| unsafe { *blocks += 1 });
+                    assert_eq!(world.life.ends(), 1);
+                    world.life.revive();
+                }
+                is_dead
+            });
+            assert!(world.life.begin_end());
+            // SAFETY: nothing is bound to the arena.
+            world.blocks.with_mut(|blocks| unsafe { *blocks += 1 });
+            world.life.complete_end();
+            let lives_again = other.join().unwrap();
+            assert_eq!((world.life.is_live(), world.life.bind()), (lives_again, lives_again));
+        });
     }
 }
