@@ -34,7 +34,6 @@ mod not_tried;
 #[cfg(all(doc, not(loom)))]
 pub(crate) mod docs;
 pub(crate) mod ground;
-#[cfg(not(loom))]
 pub(crate) mod back;
 #[cfg(not(loom))]
 pub(crate) mod profile;

@@ -9,17 +9,26 @@
 //! page map, the lists of free runs, huge pages, when memory goes back, and the allocator of one
 //! arena's pages, which owns all of it.
 
+#[cfg(not(loom))]
 pub(crate) mod system;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod metadata;
 pub(crate) mod map;
+#[cfg(not(loom))]
 pub(crate) mod runs;
+#[cfg(not(loom))]
 pub(crate) mod aging;
+#[cfg(not(loom))]
 pub(crate) mod placement;
+#[cfg(not(loom))]
 pub(crate) mod hooked;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod release;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;

@@ -11,12 +11,14 @@
 //! addresses outside of the window, pages of no slab, and slabs made before the window was open.
 
 use super::page_words;
-use super::table::{self, PIECE, Writable};
+use super::reach::Reach;
+use super::table::{self, PIECE};
+use super::writable::Writable;
 use crate::ground::os;
 use crate::ground::size_class::OFFSET_UNIT;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Pages of the window: 128 GiB of addresses. Only the used parts of its table of 32 MiB are
 /// touched.
@@ -32,10 +34,7 @@ const UPWARDS_BELOW: usize = 1 << 46;
 /// The window around the first reservation.
 #[repr(align(64))]
 struct Window {
-    first: AtomicUsize,
-    bytes: AtomicPtr<u8>,
-    /// 0 until the other fields are written.
-    pages: AtomicUsize,
+    reach: Reach,
     /// Whether the window was opened, or could not be.
     is_tried: AtomicBool,
     /// Which parts of the table are writable.
@@ -51,29 +50,15 @@ static WINDOW: Window = Window::closed();
 impl Window {
     const fn closed() -> Window {
         Window {
-            first: AtomicUsize::new(0),
-            bytes: AtomicPtr::new(core::ptr::null_mut()),
-            pages: AtomicUsize::new(0),
+            reach: Reach::nothing(),
             is_tried: AtomicBool::new(false),
             writable: Writable::none(),
         }
     }
 
-    /// The byte of the page that contains `address`, or `None` outside of the window.
-    #[inline(always)]
-    fn byte_of(&self, address: usize) -> Option<*mut u8> {
-        // Acquire: pairs with the Release in `open`.
-        let pages = self.pages.load(Ordering::Acquire);
-        let page = (address >> LG_PAGE).wrapping_sub(self.first.load(Ordering::Relaxed));
-        if page >= pages {
-            return None;
-        }
-        Some(self.bytes.load(Ordering::Relaxed).wrapping_add(page))
-    }
-
     #[inline(always)]
     fn bin_units(&self, address: usize) -> Option<usize> {
-        let byte = self.byte_of(address)?;
+        let byte = self.reach.byte_of(address)?;
         // A plain load suffices: the byte of a block in use was written before the block was handed
         // out, and does not change before the block has been freed and its slab emptied.
         // SAFETY: the table has a byte for each page of the window, and is never unmapped.
@@ -83,12 +68,13 @@ impl Window {
     fn set(&self, base: usize, pages: usize, bin_offset: usize) {
         debug_assert!(bin_offset.is_multiple_of(OFFSET_UNIT) && bin_offset / OFFSET_UNIT <= 255);
         let last = base + (pages - 1) * PAGE;
-        let (Some(first), Some(_)) = (self.byte_of(base), self.byte_of(last)) else { return };
-        let table = self.bytes.load(Ordering::Relaxed);
-        let (from, size) = (first.addr() - table.addr(), self.pages.load(Ordering::Relaxed));
+        let reached = (self.reach.byte_of(base), self.reach.byte_of(last));
+        let (Some(first), Some(_)) = reached else { return };
+        let (table, size) = self.reach.table();
+        let from = first.addr() - table.addr();
         let Some(table) = NonNull::new(table) else { return };
         // SAFETY: `writable` is of this table, and the first and the last byte lie in the table.
-        if !unsafe { self.writable.open(table, size, from, pages) } {
+        if !unsafe { table::open(&self.writable, table, size, from, pages) } {
             // If the table cannot be written, all bytes stay 0, and each free uses the page map.
             return;
         }
@@ -106,10 +92,7 @@ impl Window {
         let own = (base >> LG_PAGE) - first;
         let Some(table) = table::reserve(pages, own, 1, &self.writable) else { return };
         page_words::MAPPED.add(pages as u64);
-        self.bytes.store(table.as_ptr(), Ordering::Relaxed);
-        self.first.store(first, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `byte_of`.
-        self.pages.store(pages, Ordering::Release);
+        self.reach.open(table.as_ptr(), first, pages);
     }
 }
 
@@ -216,11 +199,12 @@ mod tests {
     fn the_process_has_one_window() {
         open(0x7f12_3456_7000);
         // Another thread may be opening it.
-        while WINDOW.pages.load(Ordering::Acquire) == 0 {
+        while WINDOW.reach.pages().1 == 0 {
             std::thread::yield_now();
         }
         // The last page is far from all memory of the tests.
-        let last = WINDOW.first.load(Ordering::Relaxed) + WINDOW.pages.load(Ordering::Relaxed) - 1;
+        let (first, pages) = WINDOW.reach.pages();
+        let last = first + pages - 1;
         let block = core::ptr::without_provenance_mut(last << LG_PAGE);
         assert_eq!(bin_offset(block), Some(0));
         set(last << LG_PAGE, 1, 3 * OFFSET_UNIT);

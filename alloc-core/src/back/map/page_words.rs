@@ -11,14 +11,16 @@
 //! (because of a limit on addresses or on locked memory), a leaf is made of pieces, each a page for
 //! 2 MiB of addresses. Leaves and pieces are never unmapped.
 
-use super::table::{self, PIECE, Writable};
+use super::table::{self, PIECE};
+use super::writable::Writable;
 use crate::back::metadata;
 use crate::back::system::provider::system::system;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
+use crate::ground::sync::published::Published;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bits of an address inside the part of the address space that one leaf stands for.
 const LEAF_BITS: u32 = 32;
@@ -56,15 +58,14 @@ struct Piece([AtomicU64; CHUNK_WORDS]);
 /// The words of each chunk that is in use.
 #[repr(C, align(4096))]
 struct Pieces {
-    pieces: [AtomicPtr<Piece>; LEAF_CHUNKS],
+    pieces: [Published<Piece>; LEAF_CHUNKS],
     notes: Notes,
 }
 
 /// Added to the address of a [`Leaf`] in the root. The address of [`Pieces`] is not marked.
 const WHOLE: usize = 1;
 
-static ROOT: [AtomicPtr<u8>; ROOT_WORDS] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; ROOT_WORDS];
+static ROOT: [Published<u8>; ROOT_WORDS] = [const { Published::nothing() }; ROOT_WORDS];
 
 /// Bytes of addresses that leaves and the class map take.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
@@ -76,13 +77,12 @@ enum Part {
     Pieces(&'static Pieces),
 }
 
-fn slot_of(address: usize) -> Option<&'static AtomicPtr<u8>> {
+fn slot_of(address: usize) -> Option<&'static Published<u8>> {
     ROOT.get(address >> LEAF_BITS)
 }
 
 fn part_of(address: usize) -> Option<Part> {
-    // Acquire: pairs with the Release in `publish`.
-    let part = slot_of(address)?.load(Ordering::Acquire);
+    let part = slot_of(address)?.get();
     if part.addr() & WHOLE == 0 {
         // SAFETY: what the root holds without the mark is null or pieces, which stay for ever.
         return unsafe { part.cast::<Pieces>().as_ref() }.map(Part::Pieces);
@@ -100,8 +100,7 @@ pub(in crate::back) fn word_of(address: usize) -> Option<&'static AtomicU64> {
     }
     // SAFETY: just checked.
     let slot = unsafe { at(&ROOT, index) };
-    // Acquire: pairs with the Release in `publish`.
-    let part = slot.load(Ordering::Acquire);
+    let part = slot.get();
     if part.addr() & WHOLE == 0 {
         return word_in_pieces(part.cast(), address);
     }
@@ -130,8 +129,7 @@ fn word_in_pieces(pieces: *const Pieces, address: usize) -> Option<&'static Atom
 }
 
 fn piece_of(pieces: &'static Pieces, address: usize) -> Option<&'static Piece> {
-    // Acquire: pairs with the Release in `make_piece`.
-    let piece = pieces.pieces.get(chunk_index(address))?.load(Ordering::Acquire);
+    let piece = pieces.pieces.get(chunk_index(address))?.get();
     // SAFETY: null, or a piece, which stays for ever.
     unsafe { piece.as_ref() }
 }
@@ -180,7 +178,9 @@ pub(in crate::back) fn cover(base: usize, bytes: usize) -> bool {
 fn open_words(leaf: &'static Leaf, begin: usize, end: usize) -> bool {
     let (from, bytes) = (word_index(begin) * 8, ((end - begin) >> LG_PAGE) * 8);
     // SAFETY: the leaf was reserved as a table with this size, and the words lie in it.
-    unsafe { leaf.writable.open(NonNull::from(leaf).cast(), size_of::<Leaf>(), from, bytes) }
+    unsafe {
+        table::open(&leaf.writable, NonNull::from(leaf).cast(), size_of::<Leaf>(), from, bytes)
+    }
 }
 
 fn make_pieces(pieces: &'static Pieces, begin: usize, end: usize) -> bool {
@@ -198,10 +198,8 @@ fn make_piece(pieces: &'static Pieces, address: usize) -> bool {
     // SAFETY: words that are 0 are a valid piece.
     let Some(piece) = (unsafe { metadata::allocate_zeroed::<Piece>() }) else { return false };
     if let Some(slot) = pieces.pieces.get(chunk_index(address)) {
-        let piece = core::ptr::from_ref(piece).cast_mut();
-        // Release: pairs with the Acquire in `piece_of`. A piece that comes second is lost.
-        let null = core::ptr::null_mut();
-        let _ = slot.compare_exchange(null, piece, Ordering::Release, Ordering::Relaxed);
+        // A piece that comes second is lost.
+        slot.publish(core::ptr::from_ref(piece).cast_mut());
     }
     true
 }
@@ -212,7 +210,7 @@ fn make_part(address: usize) -> Option<Part> {
     match make_leaf() {
         Some(leaf) => {
             let marked = leaf.as_ptr().wrapping_byte_add(WHOLE).cast();
-            if publish(slot, marked) {
+            if slot.publish(marked) {
                 MAPPED.add(size_of::<Leaf>() as u64);
             } else {
                 // SAFETY: just reserved, and no other thread knows it.
@@ -222,16 +220,10 @@ fn make_part(address: usize) -> Option<Part> {
         None => {
             // SAFETY: null pointers and notes of 0 are valid.
             let pieces = unsafe { metadata::allocate_zeroed::<Pieces>() }?;
-            publish(slot, core::ptr::from_ref(pieces).cast_mut().cast());
+            slot.publish(core::ptr::from_ref(pieces).cast_mut().cast());
         }
     }
     part_of(address)
-}
-
-/// Puts a part into the root. Returns `false` if another thread was first.
-fn publish(slot: &AtomicPtr<u8>, part: *mut u8) -> bool {
-    // Release: pairs with the Acquire in `word_of` and in `part_of`.
-    slot.compare_exchange(core::ptr::null_mut(), part, Ordering::Release, Ordering::Relaxed).is_ok()
 }
 
 fn make_leaf() -> Option<NonNull<Leaf>> {
@@ -350,7 +342,7 @@ mod tests {
         // SAFETY: null pointers and notes of 0 are valid.
         let pieces = unsafe { metadata::allocate_zeroed::<Pieces>() }.unwrap();
         let pieces = core::ptr::from_ref(pieces).cast_mut().cast();
-        assert!(publish(slot_of(base).unwrap(), pieces));
+        assert!(slot_of(base).unwrap().publish(pieces));
     }
 
     fn read(address: usize) -> Option<u64> {

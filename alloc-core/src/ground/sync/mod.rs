@@ -13,3 +13,5 @@ pub(crate) mod gate;
 #[cfg_attr(loom, allow(unsafe_code))]
 pub(crate) mod helper_state;
 pub(crate) mod bits;
+#[cfg_attr(loom, allow(unsafe_code))]
+pub(crate) mod published;
