@@ -4,7 +4,8 @@
 //! Each owner and each arena counts for itself under its own lock, and tells the sum only when its
 //! count has changed by a [`GRAIN`]. So a refill that follows a flush touches no shared line.
 
-use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
+use crate::ground::sync::helper_state;
+use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering, Ordering::Relaxed};
 
 /// How far the memory handed out must fall below its peak: so many bytes, and one part in so many
 /// of what is still handed out.
@@ -70,7 +71,9 @@ fn tell(bytes: isize) {
             MOVES.fetch_or(RISEN, Relaxed);
         }
     } else if is_much_below(peak(), now) {
-        MOVES.fetch_or(FALLEN, Relaxed);
+        // Release: pairs with the Acquire in `begin_period`.
+        MOVES.fetch_or(FALLEN, Ordering::Release);
+        helper_state::work_was_told();
     }
 }
 
@@ -85,26 +88,53 @@ fn is_much_below(peak: isize, now: isize) -> bool {
 /// Returns whether what is handed out has fallen or risen far, by the last changes that were told.
 #[inline]
 pub(crate) fn has_moved() -> bool {
-    MOVES.load(Relaxed) != 0
+    moves().0 != 0
 }
 
 /// Returns whether what is handed out has fallen far below its peak.
 pub(crate) fn has_fallen() -> bool {
-    MOVES.load(Relaxed) & FALLEN != 0
+    moves().has_fallen()
 }
 
-/// Forgets that what is handed out has moved, until the next change is told.
-pub(crate) fn forget_moves() {
+/// How far what is handed out had moved when somebody looked.
+#[derive(Clone, Copy)]
+pub(crate) struct Moves(u8);
+
+impl Moves {
+    /// Returns whether it had fallen far below its peak.
+    pub(crate) fn has_fallen(self) -> bool {
+        self.0 & FALLEN != 0
+    }
+}
+
+/// Returns how far what is handed out has moved, by the last changes that were told.
+pub(crate) fn moves() -> Moves {
+    Moves(MOVES.load(Relaxed))
+}
+
+/// Forgets the moves that were `seen`, until the next change is told. A fall that was told since
+/// then stays known.
+pub(crate) fn forget(seen: Moves) {
     LOW.store(NOW.load(Relaxed), Relaxed);
-    MOVES.store(0, Relaxed);
+    MOVES.fetch_and(!seen.0, Relaxed);
 }
 
 /// Begins a new period. Peaks from before the last period are forgotten.
+///
+/// A fall that another thread tells meanwhile is not lost: it is told after the moves are forgotten
+/// here, or the bytes read after that are without it. The peak is at no moment lower than that of
+/// the new period.
 pub(crate) fn begin_period() {
+    // Acquire: pairs with the Release in `tell`, so that what has fallen is read below.
+    MOVES.swap(0, Ordering::Acquire);
+    PEAK_BEFORE.store(PEAK.load(Relaxed), Relaxed);
+    PEAK.store(NOW.load(Relaxed), Relaxed);
     let now = NOW.load(Relaxed);
-    PEAK_BEFORE.store(PEAK.swap(now, Relaxed), Relaxed);
+    PEAK.fetch_max(now, Relaxed);
     LOW.store(now, Relaxed);
-    MOVES.store(u8::from(is_much_below(peak(), now)) * FALLEN, Relaxed);
+    if is_much_below(peak(), now) {
+        MOVES.fetch_or(FALLEN, Relaxed);
+    }
 }
 
 /// Forgets all peaks: what is unused now does not count any more.

@@ -10,7 +10,7 @@
 //! By default it is not kept but runs for a time: a slow path starts it once much of what was
 //! handed out has come back ([`handed_out`]), where [`may_start`] allows that. It ends when nothing
 //! is left to give back, when the use of memory has not fallen far for two decay times, or when
-//! the process has one thread left.
+//! the process has one thread left. It goes on if the use of memory falls far at that moment.
 //!
 //! While there is traffic the thread naps between passes. When a pass finds all caches idle, it
 //! sleeps until the next pages are due, or for ever if there are none. Any slow path then wakes it.
@@ -139,7 +139,8 @@ fn pass_if_due() {
 /// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
 /// may be started now. Writes no message if the system refuses.
 fn start_for_a_time() {
-    let is_much = handed_out::has_fallen() || CACHES.get() >= MANY_CACHES;
+    let seen = handed_out::moves();
+    let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
     let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
     if is_wanted() && !may_start::is_create_of_c_library() {
         set_auto(false);
@@ -147,14 +148,16 @@ fn start_for_a_time() {
     if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
         let started = match CHANGE.try_lock() {
             Some(_change) if is_wanted() => start(),
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            // The thread may be about to end. It looks once more what has moved.
+            None => return,
         };
         if let Err(error) = started {
             set_auto(may_start::note_refusal(error));
         }
     }
     if HELPER.get() == State::Off {
-        handed_out::forget_moves();
+        handed_out::forget(seen);
     }
 }
 
@@ -321,10 +324,16 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     let mut quiet = Quiet { periods: 0, began: os::coarse_millis() };
     while !leaves() {
         let now = os::coarse_millis();
-        let next = pass(now);
+        let is_quiet = quiet.note(now);
+        let mut next = pass(now);
+        if next.is_none() && !is_on() {
+            // All was given back, so it does not count any more. The pass after that sees what came
+            // meanwhile, and what comes later is known as a new fall.
+            handed_out::forget_peaks();
+            next = pass(now);
+        }
         RUNS.add(1);
-        let is_done = quiet.note(now) || next.is_none();
-        if !is_on() && is_done && retires() {
+        if !is_on() && (is_quiet || next.is_none()) && retires() {
             break;
         }
         sleep(now, next);
@@ -339,7 +348,11 @@ fn leaves() -> bool {
         return true;
     }
     if !is_on() {
-        return (has_too_few_threads() || !is_auto()) && retires();
+        if has_too_few_threads() || !is_auto() {
+            handed_out::forget_peaks();
+            return retires();
+        }
+        return false;
     }
     while has_too_few_threads() {
         decay_pass::purge(|_| true);
@@ -369,12 +382,13 @@ impl Quiet {
     }
 }
 
-/// Ends a thread that runs for a time, unless it is to be kept or stopped.
+/// Ends a thread that runs for a time, unless it is to be kept or stopped, or the use of memory has
+/// fallen far meanwhile.
 fn retires() -> bool {
+    let has_work = || handed_out::has_fallen() && is_auto() && !has_too_few_threads();
     // The one who holds the lock may wait for this thread.
-    let Some(_change) = CHANGE.try_lock() else { return false };
-    handed_out::forget_peaks();
-    !is_on() && HELPER.retires(State::Off)
+    let Some(change) = CHANGE.try_lock() else { return false };
+    !is_on() && HELPER.retires_without_work(change, || CHANGE.lock(), has_work)
 }
 
 /// Sleeps after a pass at `now`. `next` is when the next pass should be.

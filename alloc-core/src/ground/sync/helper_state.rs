@@ -8,9 +8,15 @@
 //! A helper that ends of its own accord leaves WANTED, or OFF if none is to come after it.
 //! ```
 //! Starting and stopping are done under a lock of the callers, one at a time.
+//!
+//! A thread that makes work tells of it, calls [`work_was_told`], and then looks at the state. If
+//! it finds that there is no helper it starts one, unless the lock is taken. A helper that ends
+//! because there is no work looks once more after it has released the lock, in
+//! [`HelperState::retires_without_work`]. Each side stores first and then loads, with a SeqCst
+//! fence between, so that at least one of them sees what the other has stored.
 
 use super::futex::Futex;
-use super::seam::Ordering;
+use super::seam::{Ordering, fence};
 
 /// What the helper thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +47,12 @@ impl State {
             _ => State::Off,
         }
     }
+}
+
+/// Called after work was told of, and before [`HelperState::get`] says whether a helper is there.
+pub(crate) fn work_was_told() {
+    // SeqCst: pairs with the fence in `retires_without_work`.
+    fence(Ordering::SeqCst);
 }
 
 /// The state of one helper thread.
@@ -121,6 +133,30 @@ impl HelperState {
         }
     }
 
+    /// By the helper, which holds the callers' lock by `held` and has found no work: whether it
+    /// ends now. The state is Off then. It goes on if `is_told` says that work was told of
+    /// meanwhile, because the thread that told of it may have found this helper, or the lock taken.
+    pub(crate) fn retires_without_work<G>(
+        &self,
+        held: G,
+        lock: impl FnOnce() -> G,
+        is_told: impl Fn() -> bool,
+    ) -> bool {
+        if !self.retires(State::Off) {
+            return false;
+        }
+        drop(held);
+        // SeqCst: pairs with the fence in `work_was_told`.
+        fence(Ordering::SeqCst);
+        if !is_told() {
+            return true;
+        }
+        // Nobody waits for this helper with the lock in hand any more.
+        let _held = lock();
+        // Another helper may have been started.
+        !(is_told() && self.change(State::Off, State::Busy))
+    }
+
     /// By the helper: sleeps for so many milliseconds, unless it was told to end.
     pub(crate) fn nap(&self, millis: u64) {
         // From no other states, because it may be told to end at any time.
@@ -141,7 +177,7 @@ impl HelperState {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::ground::sync::seam::model;
+    use crate::ground::sync::seam::{AtomicU32, model};
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::thread;
@@ -227,6 +263,76 @@ mod models {
                 assert!(helper.join().unwrap(), "it ended");
             });
         }
+    }
+
+    /// Work, which is told of, and a helper that ends when there is none.
+    struct Work {
+        state: HelperState,
+        lock: loom::sync::Mutex<()>,
+        is_told: AtomicU32,
+        /// As free pages, under the lock of their arena, where a thread also tells of them.
+        is_there: loom::sync::Mutex<bool>,
+    }
+
+    impl Work {
+        fn is_told(&self) -> bool {
+            self.is_told.load(Ordering::Relaxed) != 0
+        }
+
+        /// As the helper of the front tier: forgets what was told, does what is there, and ends.
+        fn help(&self) {
+            loop {
+                self.is_told.store(0, Ordering::Relaxed);
+                *self.is_there.lock().unwrap() = false;
+                let Ok(held) = self.lock.try_lock() else {
+                    thread::yield_now();
+                    continue;
+                };
+                let lock = || self.lock.lock().unwrap();
+                if self.state.retires_without_work(held, lock, || self.is_told()) {
+                    break;
+                }
+            }
+        }
+
+        /// As a thread of the program: makes work, tells of it, and starts a helper if there is
+        /// none.
+        fn make(&self) {
+            let mut is_there = self.is_there.lock().unwrap();
+            *is_there = true;
+            self.is_told.store(1, Ordering::Relaxed);
+            work_was_told();
+            drop(is_there);
+            let is_off = || self.state.get() == State::Off;
+            if is_off()
+                && let Ok(_held) = self.lock.try_lock()
+                && is_off()
+            {
+                self.state.set(State::Busy);
+            }
+        }
+    }
+
+    /// Work that comes while a helper ends for lack of it is done, by this helper or by another one
+    /// that is started for it.
+    #[test]
+    fn loom_work_that_comes_while_a_helper_retires_is_not_left() {
+        model(|| {
+            let work = Arc::new(Work {
+                state: HelperState::new(),
+                lock: loom::sync::Mutex::new(()),
+                is_told: AtomicU32::new(0),
+                is_there: loom::sync::Mutex::new(false),
+            });
+            work.state.set(State::Busy);
+            let helper = Arc::clone(&work);
+            let helper = thread::spawn(move || helper.help());
+            work.make();
+            helper.join().unwrap();
+            let is_started = work.state.get() == State::Busy;
+            let is_left = *work.is_there.lock().unwrap();
+            assert!(is_started || !is_left, "nobody does it");
+        });
     }
 
     /// The helper ends of its own accord while it is woken.
