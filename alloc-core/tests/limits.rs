@@ -218,6 +218,21 @@ fn the_soft_bound_purges_and_refuses_nothing() {
     free(two);
 }
 
+/// The heap is far beyond the bound, so a purge of all of it after each few pages would take most
+/// of the time.
+#[test]
+fn growth_far_beyond_the_soft_bound_is_purged_now_and_then() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    limits::set_soft(MIB);
+    let reached = limits::soft_reached();
+    let blocks: Vec<_> = (0..64 * MIB / 1024).map(|_| raw::malloc(1024)).collect();
+    let purges = limits::soft_reached() - reached;
+    // A step is a sixty-fourth of what is held: 64 of them make the heap e times as large.
+    assert!((32..320).contains(&purges), "{purges}");
+    blocks.into_iter().for_each(free);
+}
+
 #[test]
 fn reaching_the_soft_bound_past_all_caches_purges_too() {
     let (_alone, _unbound) = (alone(), Unbound);

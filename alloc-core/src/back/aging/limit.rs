@@ -23,8 +23,9 @@ const UNKNOWN: usize = usize::MAX;
 const WORTH_A_LOOK: usize = (16 << 20) / PAGE;
 /// The soft bound in a container, in hundredths of the container's memory.
 const PART: u64 = 95;
-/// Unused pages are purged once more after growth by this part of the soft bound, or at the bound
-/// if what is held was meanwhile by this part less than the last purge had left.
+/// Unused pages are purged once more after growth by this part of the soft bound, or of what the
+/// last purge has left if that is more. They are also purged at the bound, if what is held was
+/// meanwhile by this part of the bound less than the last purge had left.
 const AGAIN: usize = 64;
 
 /// The bound of the container is read again after growth by this part of it.
@@ -83,9 +84,20 @@ fn of_container(known: usize) -> usize {
         None => without_reading(known),
     };
     READ_AT.store(held().saturating_add(bytes / READ_AGAIN), Relaxed);
+    replace_known(&SOFT, &PURGE_AT, known, bytes)
+}
+
+/// Sets the bound of the container to `bytes`, instead of what was `known` of it. Another bound
+/// puts no purge off. Returns the bound.
+fn replace_known(soft: &AtomicUsize, purge_at: &AtomicUsize, known: usize, bytes: usize) -> usize {
     // Fails if the program has set the bound meanwhile.
-    match SOFT.compare_exchange(known, bytes | OF_CONTAINER, Relaxed, Relaxed) {
-        Ok(_) => bytes,
+    match soft.compare_exchange(known, bytes | OF_CONTAINER, Relaxed, Relaxed) {
+        Ok(_) => {
+            if bytes != without_reading(known) {
+                purge_at.store(0, Relaxed);
+            }
+            bytes
+        }
         Err(other) => without_reading(other),
     }
 }
@@ -128,7 +140,14 @@ pub(crate) fn reaches() -> u64 {
 /// Notes that unused pages were purged, and when the next purge is due.
 pub(crate) fn note_purge() {
     let soft = without_reading(SOFT.load(Relaxed));
-    PURGE_AT.store(held().saturating_add(soft / AGAIN), Relaxed);
+    PURGE_AT.store(put_off(held(), soft), Relaxed);
+}
+
+/// Returns up to how many bytes held a purge that has left `left` puts the next one off, beside the
+/// soft bound `soft`. In a heap far beyond the bound a purge costs as much as the heap is large, so
+/// the step is a part of the heap.
+fn put_off(left: usize, soft: usize) -> usize {
+    left.saturating_add(soft.max(left) / AGAIN)
 }
 
 /// How much memory is held beside a soft bound.
@@ -150,7 +169,8 @@ enum Level {
 /// left.
 fn level(held: usize, soft: usize, put_off: usize) -> Level {
     let part = soft / AGAIN;
-    let left = put_off.saturating_sub(part);
+    // As in `put_off`.
+    let left = put_off.saturating_sub(part.max(put_off / (AGAIN + 1)));
     if held >= soft.max(put_off) {
         Level::Due
     } else if held < soft && held + part < left {
@@ -327,6 +347,45 @@ mod tests {
         assert_eq!(level(984, 1000, 1014), Level::PutOff);
         assert_eq!(level(983, 1000, 1014), Level::Fallen);
         assert_eq!(level(1014, 1000, 1014), Level::Due);
+    }
+
+    #[test]
+    fn growth_far_beyond_the_bound_is_purged_in_steps_that_grow_with_it() {
+        const SOFT: usize = 1 << 20;
+        let (mut held, mut purge_at, mut purges) = (SOFT, 0, 0);
+        while held < 200 * SOFT {
+            if level(held, SOFT, purge_at) == Level::Due {
+                purges += 1;
+                purge_at = put_off(held, SOFT);
+            }
+            assert_eq!(level(held, SOFT, purge_at), Level::PutOff);
+            held += 4096;
+        }
+        assert!((300..400).contains(&purges), "{purges}");
+        // What the last purge has left is known.
+        for (left, soft) in [(100, 6400), (6400, 6400), (64_000, 6400), (65_000, 6400)] {
+            let put_off = put_off(left, soft);
+            assert_eq!(level(left, soft, put_off), Level::PutOff, "{left}");
+            let fallen = left.saturating_sub(101).min(soft - 1);
+            let expected = if left > 101 { Level::Fallen } else { Level::PutOff };
+            assert_eq!(level(fallen, soft, put_off), expected, "{left}");
+        }
+    }
+
+    #[test]
+    fn another_bound_of_the_container_puts_no_purge_off() {
+        let (soft, purge_at) = (AtomicUsize::new(UNKNOWN), AtomicUsize::new(0));
+        let replace = |known, bytes| replace_known(&soft, &purge_at, known, bytes);
+        assert_eq!(replace(UNKNOWN, 1000), 1000);
+        purge_at.store(1015, Relaxed);
+        assert_eq!(replace(1000 | OF_CONTAINER, 1000), 1000);
+        assert_eq!(purge_at.load(Relaxed), 1015, "it is the same");
+        assert_eq!(replace(1000 | OF_CONTAINER, 500), 500);
+        assert_eq!(purge_at.swap(507, Relaxed), 0);
+        // The program has set one.
+        soft.store(700, Relaxed);
+        assert_eq!(replace(500 | OF_CONTAINER, 900), 700);
+        assert_eq!(purge_at.load(Relaxed), 507);
     }
 
     #[test]
