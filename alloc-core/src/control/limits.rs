@@ -6,7 +6,7 @@
 //! bound, or the bound of its arena ([`arenas::set_limit`](super::arenas::set_limit)), purges, then
 //! calls the callback. If neither helps, it fails with NULL and ENOMEM.
 
-use crate::back::aging::limit;
+use crate::back::aging::{limit, refusals};
 use crate::front::life::thread_begin::real_cache;
 use crate::front::miss::limit_callback;
 use core::ffi::c_void;
@@ -105,7 +105,7 @@ pub fn soft_reached() -> u64 {
 /// ```
 #[must_use]
 pub fn hard_reached() -> u64 {
-    limit::refusals()
+    refusals::count()
 }
 
 /// Returns the function that is called for memory at a hard bound, and its argument.

@@ -4,6 +4,7 @@
 //! soft bound is reached, unused pages are purged soon. Beyond the hard bound, or the bound of an
 //! arena, an allocation fails until memory was given back (see `front/miss/retry.rs`).
 
+use super::refusals::{self, Refusal};
 use crate::back::map::page_map;
 use crate::back::metadata;
 use crate::ground::intervals;
@@ -40,11 +41,6 @@ static PURGE_AT: AtomicUsize = AtomicUsize::new(0);
 static DUE: AtomicBool = AtomicBool::new(false);
 /// How often the soft bound was reached.
 static REACHED: AtomicU64 = AtomicU64::new(0);
-/// How often a bound refused pages.
-static REFUSED: AtomicU64 = AtomicU64::new(0);
-/// The last refusal: the bytes wanted, and the arena whose bound it was, or [`ANY`].
-static WANTED: AtomicUsize = AtomicUsize::new(0);
-static WHERE: AtomicUsize = AtomicUsize::new(ANY);
 /// Stands for the bound of all arenas.
 pub(crate) const ANY: usize = usize::MAX;
 
@@ -201,20 +197,8 @@ fn note_beside(held: usize, soft: usize) {
     }
 }
 
-/// How often a bound refused pages so far.
-pub(crate) fn refusals() -> u64 {
-    REFUSED.load(Relaxed)
-}
-
-/// The last refusal: the bytes wanted, and the arena whose bound it was, or [`ANY`].
-pub(crate) fn last_refusal() -> (usize, usize) {
-    (WANTED.load(Relaxed), WHERE.load(Relaxed))
-}
-
 fn refuse(pages: usize, place: usize) -> bool {
-    WANTED.store(pages << LG_PAGE, Relaxed);
-    WHERE.store(place, Relaxed);
-    REFUSED.fetch_add(1, Relaxed);
+    refusals::note(Refusal { wanted: pages << LG_PAGE, place });
     false
 }
 
@@ -397,9 +381,10 @@ mod tests {
         assert_eq!((bounds.own(), bounds.is_exempt()), (12 << LG_PAGE, true));
         assert!(bounds.has_room_for(10, 2) && bounds.admits(10, 2));
         assert!(!bounds.has_room_for(10, 3));
-        let refused = refusals();
+        let refused = refusals::count();
         assert!(!bounds.admits(10, 3));
-        assert!(refusals() > refused);
+        let refusal = Refusal { wanted: 3 << LG_PAGE, place: 7 };
+        assert_eq!(refusals::take_since(refused), Some(refusal));
         // Takes the pages out of the count of all arenas again.
         bounds.report(0);
     }

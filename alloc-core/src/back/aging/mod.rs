@@ -4,4 +4,5 @@ pub(crate) mod decay;
 pub(crate) mod growth_purge;
 pub(crate) mod page_aging;
 pub(crate) mod page_counts;
+pub(crate) mod refusals;
 pub(crate) mod limit;

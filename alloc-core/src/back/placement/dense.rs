@@ -177,7 +177,7 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::aging::limit;
+    use crate::back::aging::refusals;
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::placement::huge_page_policy::LARGE_HEAP;
     use crate::back::runs::chunk_notes::{is_advised, is_in_huge_pages, is_whole_chunks};
@@ -249,9 +249,9 @@ mod tests {
         pages.bounds().set_own((held + CHUNK - 1) << LG_PAGE);
         // The rest is within the bound. One more chunk is not, but one more run is.
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
-        let refused = limit::refusals();
+        let refused = refusals::count();
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
-        assert_eq!(limit::refusals(), refused, "nothing was refused");
+        assert_eq!(refusals::take_since(refused), None, "nothing was refused");
         pages.bounds().set_own(0);
         let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert!(is_in_huge_pages(next) && next.base() != first.end());

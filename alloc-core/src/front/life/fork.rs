@@ -10,6 +10,7 @@ use super::explicit;
 use super::fork_lock::ForkLock;
 use super::started::START;
 use super::thread_end;
+use crate::back::aging::refusals::NOTED;
 use crate::back::metadata::METADATA;
 use crate::back::system::provider::dss::BREAK;
 use crate::front::bins::thread_cache::REENTRANT;
@@ -90,6 +91,7 @@ fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn Fork
     lock(&METADATA);
     lock(&BREAK);
     lock(&guarded::NEXT);
+    lock(&NOTED);
 }
 
 unsafe extern "C" fn prepare() {
@@ -168,7 +170,7 @@ mod tests {
         assert!(taken.is_sorted(), "{taken:?}");
         for rank in LockRank::ALL {
             let least = match rank {
-                LockRank::Pass => 2,
+                LockRank::Pass | LockRank::Guarded => 2,
                 LockRank::Cache => caches,
                 LockRank::Bin => arenas * CLASSES,
                 LockRank::Pages => arenas,

@@ -1,6 +1,7 @@
 //! The program's function that is asked for memory when a hard bound is reached.
 
 use crate::back::aging::limit;
+use crate::back::aging::refusals::Refusal;
 use crate::back::metadata;
 use crate::ground::callback;
 use core::ffi::c_void;
@@ -42,11 +43,11 @@ pub(crate) fn get() -> Option<(LimitCallback, *mut c_void)> {
     Some((callback.function, callback.argument))
 }
 
-/// Asks the program for memory. Called under no lock. Returns `false` if nothing was freed or no
-/// function is set.
-pub(super) fn ask(all: u32, bound_of: impl Fn(u32) -> (usize, usize)) -> bool {
+/// Asks the program for memory, because a bound refused it. Called under no lock. Returns `false`
+/// if nothing was freed or no function is set.
+pub(super) fn ask(all: u32, refusal: Refusal, bound_of: impl Fn(u32) -> (usize, usize)) -> bool {
     let Some((function, argument)) = get() else { return false };
-    let (wanted, place) = limit::last_refusal();
+    let Refusal { wanted, place } = refusal;
     let arena = u32::try_from(place).unwrap_or(all);
     let (held, bound) = if arena == all { (limit::held(), limit::hard()) } else { bound_of(arena) };
     // SAFETY: the caller of `set` vouches for the function.

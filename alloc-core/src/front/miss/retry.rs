@@ -3,6 +3,7 @@
 
 use super::limit_callback;
 use crate::back::aging::limit;
+use crate::back::aging::refusals::{self, Refusal};
 use crate::back::hooked::hook_requests;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
@@ -14,9 +15,9 @@ use crate::middle::passes::decay_pass;
 
 /// Makes an attempt, and another after each step that may help. No lock may be held.
 pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
-    let refusals = limit::refusals();
+    let refused = refusals::count();
     let block = attempt();
-    if block.is_null() { retry(&attempt, refusals) } else { block }
+    if block.is_null() { retry(&attempt, refused) } else { block }
 }
 
 /// How often other threads may take the memory that hooks gave.
@@ -39,8 +40,28 @@ fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     core::ptr::null_mut()
 }
 
+/// As [`served`]. Without a block also returns what a bound refused this thread, if that was the
+/// reason.
+fn served_or_refused(attempt: &dyn Fn() -> *mut u8) -> (*mut u8, Option<Refusal>) {
+    for _ in 0..MOST_SERVED {
+        let (refused, displaced) = (refusals::count(), refusals::displaced());
+        let block = served(attempt);
+        if !block.is_null() {
+            return (block, None);
+        }
+        let refusal = refusals::take_since(refused);
+        // What was refused may have been displaced by another thread's refusal.
+        if refusal.is_some() || refusals::displaced() == displaced {
+            return (block, refusal);
+        }
+    }
+    (core::ptr::null_mut(), None)
+}
+
+/// Makes more attempts after one that failed, before which bounds had refused pages `refused`
+/// times.
 #[cold]
-fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
+fn retry(attempt: &dyn Fn() -> *mut u8, refused: u64) -> *mut u8 {
     let mut block = core::ptr::null_mut();
     if arena_hooks::are_there() {
         arena_hooks::serve();
@@ -53,17 +74,22 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
     if current::lives_on_reserve() {
         return block;
     }
-    let is_bound = limit::refusals() != refusals;
+    let mut is_bound = refusals::take_since(refused).is_some();
     make_room(is_bound);
-    block = served(attempt);
-    for _ in 0..MOST_ASKED {
-        if !is_bound || !block.is_null() || !limit_callback::ask(ALL, bound_of) {
-            break;
+    let mut asked = 0;
+    loop {
+        let (block, refusal) = served_or_refused(attempt);
+        let Some(refusal) = refusal else { return block };
+        // First unused pages are purged.
+        if is_bound {
+            if asked == MOST_ASKED || !limit_callback::ask(ALL, refusal, bound_of) {
+                return block;
+            }
+            asked += 1;
         }
+        is_bound = true;
         make_room(true);
-        block = served(attempt);
     }
-    block
 }
 
 /// Frees what can be freed. If a bound was reached, also purges unused pages.
@@ -90,6 +116,8 @@ mod tests {
     use super::*;
     use crate::front::life::thread_begin;
     use core::cell::Cell;
+    use core::ffi::c_void;
+    use std::sync::Mutex;
 
     #[test]
     fn an_attempt_that_succeeds_is_the_only_one() {
@@ -120,6 +148,53 @@ mod tests {
             core::ptr::null_mut()
         };
         assert!(with_retry(never).is_null() && attempts.get() >= 2 + 2);
+    }
+
+    /// What the program was told: bytes wanted, and the arena.
+    static TOLD: Mutex<Vec<(usize, u32)>> = Mutex::new(Vec::new());
+
+    extern "C" fn tell(
+        _: *mut c_void,
+        _held: usize,
+        _bound: usize,
+        wanted: usize,
+        arena: u32,
+    ) -> bool {
+        TOLD.lock().unwrap().push((wanted, arena));
+        false
+    }
+
+    #[test]
+    fn the_program_is_told_what_was_refused_to_this_thread_and_nothing_else() {
+        // Arenas that are not there, so that no other test is refused anything by their bounds.
+        let [own, other] = [100_001, 100_002];
+        let note = |wanted, place| refusals::note(Refusal { wanted, place });
+        let elsewhere = || std::thread::spawn(move || note(5000, other)).join().unwrap();
+        let attempts = Cell::new(0);
+        let fail = || {
+            attempts.set(attempts.get() + 1);
+            core::ptr::null_mut()
+        };
+        thread_begin::real_cache();
+        assert!(limit_callback::set(Some(tell), core::ptr::null_mut()));
+        let for_another_reason = || {
+            elsewhere();
+            fail()
+        };
+        assert!(with_retry(for_another_reason).is_null() && attempts.get() >= 2);
+        assert_eq!(*TOLD.lock().unwrap(), []);
+        let refused = || {
+            note(3000, own);
+            for_another_reason()
+        };
+        assert!(with_retry(refused).is_null() && attempts.get() >= 4);
+        assert_eq!(*TOLD.lock().unwrap(), [(3000, own as u32)]);
+        // The second attempt alone is refused. Unused pages are purged before the program is asked.
+        let (first, second) = (attempts.get() + 1, attempts.get() + 2);
+        let later = || if attempts.get() < first { fail() } else { refused() };
+        assert!(with_retry(later).is_null() && attempts.get() > second);
+        assert_eq!(TOLD.lock().unwrap().len(), 2);
+        assert!(limit_callback::set(None, core::ptr::null_mut()));
     }
 
     #[test]
