@@ -50,6 +50,7 @@ mod tests {
     use super::*;
     use crate::front::cache::registry::tests::{end, new_cache};
     use crate::middle::blocks::{give_back::give_back, owned_slabs};
+    use crate::middle::slabs::slab_list::tests::LOOKED;
 
     /// Other tests may take in from caches whose lock is free, so only locked ones are sure to have
     /// something to take in.
@@ -82,6 +83,44 @@ mod tests {
         assert_eq!(take_in_until(own, &mut own_state, others(), || None::<u32>), None);
         assert!(waits(busy) && !waits(free));
         drop((own_state, busy_state));
+        caches.into_iter().for_each(end);
+    }
+
+    /// Each new slab would cost a look at them.
+    #[test]
+    fn partly_used_slabs_of_other_caches_are_not_looked_at() {
+        let caches = [(); 2].map(|()| new_cache());
+        let [own, other] = caches.map(|cache| &cache.owner);
+        let classes = [SizeClass::of(512), SizeClass::of(4096)];
+        let mut others_state = other.state.lock();
+        for class in classes {
+            let mut blocks = Vec::new();
+            while others_state.bins[class.index()].full.length() < 20 {
+                let give = |block| blocks.push(block);
+                owned_slabs::fill(other, &mut others_state, class, class.slots(), give);
+            }
+            // One block of each slab stays in use, and one slab is kept without any.
+            let (rest, last) = blocks.split_at(blocks.len() - class.slots());
+            let freed: Vec<_> = rest.chunks(class.slots()).flat_map(|slab| &slab[1..]).collect();
+            give_back(
+                other,
+                &mut others_state,
+                class,
+                &freed.into_iter().copied().collect::<Vec<_>>(),
+            );
+            give_back(other, &mut others_state, class, last);
+        }
+        drop(others_state);
+        let take_in = || {
+            let before = LOOKED.get();
+            let others = || [other].into_iter();
+            let found = take_in_until(own, &mut own.state.lock(), others(), || None::<u32>);
+            assert_eq!(found, None);
+            LOOKED.get() - before
+        };
+        take_in();
+        assert_eq!(other.state.lock().partial_slabs(classes[0]), 19);
+        assert_eq!(take_in(), 0);
         caches.into_iter().for_each(end);
     }
 }

@@ -36,7 +36,11 @@ pub(crate) fn drain_and_release(
 ) -> bool {
     let mut released = drain(owner, state, class);
     let slabs = state.slabs(class);
-    while let Some(slab) = slabs.partial.find_unused() {
+    // A slab without a block in use is a spare one, or it waits on the stack for its release. Most
+    // caches have none, so their slabs are not looked at.
+    while slabs.partial.has_spares()
+        && let Some(slab) = slabs.partial.find_unused()
+    {
         if !slabs.release(slab) {
             break;
         }

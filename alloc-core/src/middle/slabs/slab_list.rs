@@ -128,6 +128,12 @@ impl SlabList {
         true
     }
 
+    /// Whether slabs of this list are kept although all their blocks are free.
+    #[inline]
+    pub(crate) fn has_spares(&self) -> bool {
+        self.spares > 0
+    }
+
     /// Notes that blocks of a slab of this list are about to be used.
     #[inline]
     pub(crate) fn use_spare(&mut self, slab: &Slab) {
@@ -162,16 +168,25 @@ impl SlabList {
     /// A slab of which no block is in use. Such slabs are among the spare ones or the sparsest, so
     /// only a few others are looked at.
     pub(crate) fn find_unused(&self) -> Option<&'static Slab> {
-        self.sparsest_first().take(self.spares + LONG).find(|slab| slab.used() == 0)
+        let few = self.sparsest_first().take(self.spares + LONG);
+        #[cfg(test)]
+        let few = few.inspect(|_| tests::LOOKED.set(tests::LOOKED.get() + 1));
+        few.into_iter().find(|slab| slab.used() == 0)
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::middle) mod tests {
     use super::*;
     use crate::ground::size_class::SizeClass;
     use crate::middle::slabs::slab::tests::slab;
+    use core::cell::Cell;
     use proptest::prelude::*;
+
+    std::thread_local! {
+        /// How many slabs this thread has looked at for one without a block in use.
+        pub(in crate::middle) static LOOKED: Cell<usize> = const { Cell::new(0) };
+    }
 
     const SLABS: usize = 8;
 
