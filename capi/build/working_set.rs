@@ -8,8 +8,9 @@
 //! and a linker script for GNU ld and LLD puts these sections first.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 44] = [
+pub(crate) const ALWAYS: [&str; 45] = [
     "lifecycle",
+    "cxx::resolved::begin",
     "region::malloc::start",
     "region::malloc::divert",
     "front::life::start",
@@ -60,8 +61,7 @@ pub(crate) const OF_OTHERS: [&str; 2] =
     ["lumalloc_profile::mprof::save_or", "lumalloc_region::malloc_options::MallocOptions::method"];
 
 /// As [`ALWAYS`]: what those programs run that have threads, or large blocks.
-pub(crate) const WITH_THREADS: [&str; 16] = [
-    "front::life::may_start",
+pub(crate) const WITH_THREADS: [&str; 15] = [
     "front::life::thread_end",
     "front::cache::current",
     "front::calls::growth",
