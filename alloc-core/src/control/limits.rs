@@ -16,7 +16,7 @@ pub use crate::front::miss::limit_callback::LimitCallback;
 /// Returns the soft bound in bytes, where 0 means none. Unless the program sets it, it is 95 per
 /// cent of what the process's cgroup may have (`memory.high` or `memory.max`). This may change
 /// while the process runs. It is read again by this function, at the bound, and each time that what
-/// is held has grown by a sixteenth of it, but not if there was none at first.
+/// is held has grown by a sixteenth of it, but not any more once there was none.
 #[must_use]
 pub fn soft() -> usize {
     real_cache();

@@ -1,7 +1,17 @@
 //! The background thread runs decay passes and nothing else, so that an idle process gives its
 //! memory back and the calls of a busy one stay cheap. Source: jemalloc(3), `background_thread`.
 //!
-//! Its states and their changes are those of [`HelperState`].
+//! Its states and their changes are those of [`HelperState`]. A slow path ([`tick`]) and a thread
+//! that ends ([`tick_at_exit`]) look at the state once they hold no lock:
+//!
+//! | state | a slow path | a thread that ends |
+//! |---|---|---|
+//! | OFF | makes a pass if due; starts the thread for a time if use has fallen | – |
+//! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
+//! | BUSY | – | – |
+//! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
+//! | RESTING | wakes it | wakes it |
+//! | STOPPING | – | – |
 //!
 //! One thread is enough for any number of arenas, because a pass over them is cheap. The option
 //! only asks for it. The first slow path that sees unused pages starts it, after releasing all
@@ -22,6 +32,7 @@
 //! `WANTED`, so that a later thread starts it again. So it never keeps a process alive whose last
 //! thread has called `pthread_exit`.
 
+use super::quiet::Quiet;
 use super::{idle_caches, may_start};
 use crate::back::aging::{growth_purge, limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
@@ -59,16 +70,13 @@ static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
 const AS_OPTIONS: usize = usize::MAX;
 /// From so many thread caches on, much memory may be in caches whose threads do nothing.
 const MANY_CACHES: u64 = 64;
-/// The thread ends when memory has not fallen far in so many decay times.
-const QUIET_PERIODS: u32 = 2;
 
 /// Passes made by background threads, and milliseconds slept between them.
 static RUNS: SharedCount = SharedCount::new();
 static SLEPT: SharedCount = SharedCount::new();
 
 /// Tells the program of freed samples, and runs a decay pass if one is due, or lets the background
-/// thread do so. Slow paths call this once
-/// they hold no lock.
+/// thread do so. Slow paths call this once they hold no lock.
 #[inline]
 pub(crate) fn tick() {
     sampler::tell_freed();
@@ -321,7 +329,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     // caches.
     tls::set_current(&REENTRANT);
     own_thread::name(c"lumalloc_bg");
-    let mut quiet = Quiet { periods: 0, began: os::coarse_millis() };
+    let mut quiet = Quiet::since(os::coarse_millis());
     while !leaves() {
         let now = os::coarse_millis();
         let is_quiet = quiet.note(now);
@@ -361,25 +369,6 @@ fn leaves() -> bool {
         }
     }
     false
-}
-
-/// How long the use of memory has not fallen far, in decay times.
-struct Quiet {
-    periods: u32,
-    /// When the present decay time began.
-    began: u64,
-}
-
-impl Quiet {
-    /// Notes the time. Returns whether the use of memory has not fallen far for long.
-    fn note(&mut self, now: u64) -> bool {
-        if now.saturating_sub(self.began) >= decay_pass::decay_time() {
-            self.began = now;
-            handed_out::begin_period();
-            self.periods = if handed_out::has_fallen() { 0 } else { self.periods + 1 };
-        }
-        self.periods >= QUIET_PERIODS
-    }
 }
 
 /// Ends a thread that runs for a time, unless it is to be kept or stopped, or the use of memory has

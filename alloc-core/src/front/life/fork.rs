@@ -62,6 +62,10 @@ pub(crate) fn register() {
 }
 
 /// Calls `lock` on every lock, in rank order, but not on those of buffers newer than `buffer`.
+///
+/// The caches and arenas are the same before a fork and after it: a new record is made under
+/// METADATA, which is released behind their locks. What the forking thread itself has made in
+/// between is held by no other thread, so a release changes nothing.
 fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn ForkLock)) {
     lock(&CHANGE);
     lock(&START);

@@ -3,6 +3,7 @@
 
 mod may_start;
 mod idle_caches;
+mod quiet;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;
