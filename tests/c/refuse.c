@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "raw_call.h"
 
 static const char *kind = "";
 static long advice = -1;
@@ -65,45 +66,6 @@ static bool is_counted(const char *name) {
 
 static bool is_refused(const char *name) {
     return is_counted(strcmp(kind, "any") == 0 ? kind : name);
-}
-
-/* A system call itself: the wrappers that this file replaces would come back here. */
-static long raw(long number, long a, long b, long c, long d, long e, long f) {
-#if defined __x86_64__
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-#elif defined __aarch64__
-    register long x8 __asm__("x8") = number;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    register long x4 __asm__("x4") = e;
-    register long x5 __asm__("x5") = f;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
-    return x0;
-#else
-#error "no system calls for this machine"
-#endif
-}
-
-/* What the kernel returned, as the C library tells it: -1 and errno for an error. */
-static long told(long result) {
-    if (result >= -4095 && result < 0) {
-        errno = (int)-result;
-        return -1;
-    }
-    return result;
 }
 
 static long refuse(int error) {
@@ -159,17 +121,6 @@ int prctl(int option, ...) {
     return (int)told(raw(SYS_prctl, option, more[0], more[1], more[2], more[3], 0));
 }
 
-/* membarrier has no wrapper: it comes by this one. */
-long syscall(long number, ...) {
-    long more[6];
-    va_list list;
-    va_start(list, number);
-    for (int i = 0; i < 6; i++) more[i] = va_arg(list, long);
-    va_end(list);
-    if (number == SYS_membarrier && is_refused("membarrier")) return refuse(ENOSYS);
-    return told(raw(number, more[0], more[1], more[2], more[3], more[4], more[5]));
-}
-
 void *sbrk(intptr_t increment) {
     static atomic_flag moving = ATOMIC_FLAG_INIT;
     if (increment != 0 && is_refused("sbrk")) return (void *)refuse(ENOMEM);
@@ -200,21 +151,20 @@ ssize_t readlink(const char *path, char *buffer, size_t length) {
 /* The file of /proc that was opened last. */
 static atomic_int of_proc = -1;
 
-int open(const char *path, int flags, ...) {
+/* The library opens and reads files by system call, and membarrier has no wrapper. */
+long syscall(long number, ...) {
+    long more[6];
     va_list list;
-    va_start(list, flags);
-    long mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, int) : 0;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++) more[i] = va_arg(list, long);
     va_end(list);
-    bool is_of_proc = strncmp(path, "/proc/", 6) == 0;
-    if (is_of_proc && is_counted("open")) return (int)refuse(EACCES);
-    int file = (int)told(raw(SYS_openat, AT_FDCWD, (long)path, flags, mode, 0, 0));
-    if (is_of_proc) atomic_store(&of_proc, file);
-    return file;
-}
-
-ssize_t read(int file, void *buffer, size_t length) {
-    if (file == atomic_load(&of_proc) && is_counted("read")) return refuse(EIO);
-    return told(raw(SYS_read, file, (long)buffer, (long)length, 0, 0, 0));
+    bool is_of_proc = number == SYS_openat && strncmp((const char *)more[1], "/proc/", 6) == 0;
+    if (number == SYS_membarrier && is_refused("membarrier")) return refuse(ENOSYS);
+    if (is_of_proc && is_counted("open")) return refuse(EACCES);
+    if (number == SYS_read && more[0] == atomic_load(&of_proc) && is_counted("read")) return refuse(EIO);
+    long result = told(raw(number, more[0], more[1], more[2], more[3], more[4], more[5]));
+    if (is_of_proc) atomic_store(&of_proc, (int)result);
+    return result;
 }
 
 char *getcwd(char *buffer, size_t length) {
