@@ -28,7 +28,6 @@ pub(crate) mod heap_sort;
 pub(crate) mod calls;
 #[allow(unsafe_code)]
 pub(crate) mod system_calls;
-#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod os;
 #[cfg(not(loom))]
