@@ -40,6 +40,19 @@ __attribute__((format(printf, 1, 2), unused)) static void say(const char *format
     CHECK(write(1, text, (size_t)length) == length);
 }
 
+/* Allocates blocks of a MiB, writes to them and frees them, and then makes calls that take slow paths. */
+__attribute__((unused)) static void rise_and_fall(void) {
+    enum { MANY = 128 };
+    char *blocks[MANY];
+    for (int i = 0; i < MANY; i++) {
+        blocks[i] = malloc(1 << 20);
+        CHECK(blocks[i] != NULL);
+        memset(blocks[i], 1, 1 << 20);
+    }
+    for (int i = 0; i < MANY; i++) free(blocks[i]);
+    for (int i = 0; i < 1000; i++) free(malloc(3000 + (size_t)i * 16));
+}
+
 /* The field `name` of a file like /proc/self/status, in KiB. */
 __attribute__((unused)) static size_t kib_of(const char *path, const char *name) {
     static _Thread_local char text[8192];

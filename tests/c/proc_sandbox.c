@@ -34,21 +34,11 @@ static void enter(void) {
 }
 
 int main(void) {
-    enum { MANY = 128 };
     pthread_t thread;
-    char *blocks[MANY];
     CHECK(pthread_create(&thread, NULL, other, NULL) == 0);
     while (!is_ready) usleep(1000);
     enter();
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < MANY; i++) {
-            blocks[i] = malloc(1 << 20);
-            CHECK(blocks[i] != NULL);
-            memset(blocks[i], 1, 1 << 20);
-        }
-        for (int i = 0; i < MANY; i++) free(blocks[i]);
-        for (int i = 0; i < 1000; i++) free(malloc(3000 + (size_t)i * 16));
-    }
+    for (int round = 0; round < 3; round++) rise_and_fall();
     is_over = 1;
     CHECK(pthread_join(thread, NULL) == 0);
     say("done\n");

@@ -32,16 +32,8 @@ static void *idle(void *unused) {
 }
 
 static void forget(void) {
-    enum { MANY = 100 };
-    char *blocks[MANY];
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < MANY; i++) {
-        blocks[i] = malloc(1 << 20);
-        CHECK(blocks[i] != NULL);
-        memset(blocks[i], 1, 1 << 20);
-    }
-    for (int i = 0; i < MANY; i++) free(blocks[i]);
-    for (int i = 0; i < 1000; i++) free(malloc(3000 + (size_t)i * 16));
+    rise_and_fall();
     pthread_mutex_unlock(&lock);
 }
 

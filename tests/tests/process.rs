@@ -64,7 +64,14 @@ fn forks_under_traffic_live() {
 #[test]
 fn handlers_of_fork_that_were_registered_first_may_allocate() {
     let program = cc("proc_fork_handlers.c", &[]);
-    for conf in ["", "hardened:true", "tcache:false", "prof:true,lg_prof_sample:12", "mprof:true"] {
+    for conf in [
+        "",
+        "hardened:true",
+        "tcache:false",
+        "prof:true,lg_prof_sample:12",
+        "mprof:true",
+        "monitor:true",
+    ] {
         let run = Run::preloaded(&program).conf(conf).dir(&scratch("fork_handlers"));
         assert_eq!(run.stdout(), "handled=80\n", "{conf}");
     }

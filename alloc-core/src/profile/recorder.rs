@@ -14,6 +14,7 @@ use crate::back::metadata::Pool;
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
 use crate::ground::os;
+use crate::ground::sync::fork_window;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -116,8 +117,12 @@ fn shared() -> Option<&'static Buffer> {
     unsafe { SHARED.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns a buffer for the calling thread. `None`: there is no memory.
+/// Returns a buffer for the calling thread. `None`: there is no memory, or the thread forks now,
+/// and would not release a buffer that was made after it took the locks of all.
 pub(crate) fn take_buffer() -> Option<&'static Buffer> {
+    if fork_window::is_callers() {
+        return None;
+    }
     let buffer = {
         let mut state = STATE.lock();
         state.free.take().or_else(Buffer::make)?
