@@ -6,7 +6,7 @@
 //! bound, or the bound of its arena ([`arenas::set_limit`](super::arenas::set_limit)), purges, then
 //! calls the callback. If neither helps, it fails with NULL and ENOMEM.
 
-use crate::back::aging::{limit, refusals};
+use crate::back::aging::{held, limit, refusals, soft_limit};
 use crate::front::life::thread_begin::real_cache;
 use crate::front::miss::limit_callback;
 use core::ffi::c_void;
@@ -20,7 +20,7 @@ pub use crate::front::miss::limit_callback::LimitCallback;
 #[must_use]
 pub fn soft() -> usize {
     real_cache();
-    limit::soft()
+    soft_limit::bytes()
 }
 
 /// Sets the soft bound in bytes, where 0 means none.
@@ -33,7 +33,7 @@ pub fn soft() -> usize {
 /// ```
 pub fn set_soft(bytes: usize) {
     real_cache();
-    limit::set_soft(bytes);
+    soft_limit::set(bytes);
 }
 
 /// Returns the hard bound in bytes, where 0 means none.
@@ -71,7 +71,7 @@ pub fn set_hard(bytes: usize) {
 /// ```
 pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
     real_cache();
-    let held = limit::held();
+    let held = held::bytes();
     if bytes != 0 && bytes < held {
         return Err(held);
     }
@@ -83,13 +83,13 @@ pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
 #[must_use]
 pub fn held() -> usize {
     real_cache();
-    limit::held()
+    held::bytes()
 }
 
 /// Returns how often the soft bound was reached, and unused pages purged for it, since the start.
 #[must_use]
 pub fn soft_reached() -> u64 {
-    limit::reaches()
+    soft_limit::reaches()
 }
 
 /// Returns how often the hard bound, or the bound of an arena, refused pages since the start.

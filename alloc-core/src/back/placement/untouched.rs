@@ -11,7 +11,7 @@
 //! They may be the same part of the memory in use, or one chunk, so only a large heap has any.
 
 use super::huge_page_policy::{self, Heap};
-use crate::back::aging::limit;
+use crate::back::aging::held;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -40,7 +40,7 @@ pub(crate) fn sub(pages: usize, in_huge: bool) {
 /// Pages with memory of all arenas and records, without those known to be untouched.
 fn used_pages() -> usize {
     let untouched = (IN_SMALL.get() + IN_HUGE.get()) as usize;
-    (limit::held() >> LG_PAGE).saturating_sub(untouched).saturating_sub(LEFT.load(Relaxed))
+    (held::bytes() >> LG_PAGE).saturating_sub(untouched).saturating_sub(LEFT.load(Relaxed))
 }
 
 /// Whether a fresh slab of `pages` pages may lie in huge pages although it is unknown whether it

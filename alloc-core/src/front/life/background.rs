@@ -34,7 +34,7 @@
 
 use super::quiet::Quiet;
 use super::{idle_caches, may_start};
-use crate::back::aging::{growth_purge, limit};
+use crate::back::aging::{growth_purge, soft_limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
 use crate::front::cache::current;
@@ -80,7 +80,7 @@ static SLEPT: SharedCount = SharedCount::new();
 #[inline]
 pub(crate) fn tick() {
     sampler::tell_freed();
-    if purge_gate::is_hooked_due() || limit::is_due() {
+    if purge_gate::is_hooked_due() || soft_limit::is_due() {
         give_way();
     }
     match HELPER.get() {
@@ -110,9 +110,9 @@ fn give_way() {
     if purge_gate::is_hooked_due() {
         arena_hooks::tick();
     }
-    if limit::is_due() && limit::reached() {
+    if soft_limit::is_due() && soft_limit::reached() {
         decay_pass::purge(|_| true);
-        limit::note_purge();
+        soft_limit::note_purge();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::started::{self, START};
 use super::{background, fork, process_exit, thread_end};
-use crate::back::aging::limit;
+use crate::back::aging::{limit, soft_limit};
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::watch::{self, Observer};
@@ -59,7 +59,7 @@ unsafe fn read_options() {
     // SAFETY: as above.
     unsafe { options::freeze(read) };
     if let Ok(bytes) = usize::try_from(options::current().limit_soft) {
-        limit::set_soft(bytes);
+        soft_limit::set(bytes);
     }
     limit::set_hard(options::current().limit_hard);
     fill_mode::set(fill_mode::of(options::current()));

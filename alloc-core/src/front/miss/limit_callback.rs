@@ -1,7 +1,7 @@
 //! The program's function that is asked for memory when a hard bound is reached.
 
-use crate::back::aging::limit;
 use crate::back::aging::refusals::Refusal;
+use crate::back::aging::{held, limit};
 use crate::back::metadata;
 use crate::ground::callback;
 use core::ffi::c_void;
@@ -49,7 +49,7 @@ pub(super) fn ask(all: u32, refusal: Refusal, bound_of: impl Fn(u32) -> (usize, 
     let Some((function, argument)) = get() else { return false };
     let Refusal { wanted, place } = refusal;
     let arena = u32::try_from(place).unwrap_or(all);
-    let (held, bound) = if arena == all { (limit::held(), limit::hard()) } else { bound_of(arena) };
+    let (held, bound) = if arena == all { (held::bytes(), limit::hard()) } else { bound_of(arena) };
     // SAFETY: the caller of `set` vouches for the function.
     let call = || unsafe { function(argument, held, bound, wanted, arena) };
     callback::run(callback::Callback::Limit, call)

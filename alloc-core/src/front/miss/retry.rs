@@ -2,8 +2,8 @@
 //! freed is freed, and if a bound was reached, the program is asked.
 
 use super::limit_callback;
-use crate::back::aging::limit;
 use crate::back::aging::refusals::{self, Refusal};
+use crate::back::aging::soft_limit;
 use crate::back::hooked::hook_requests;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
@@ -97,7 +97,7 @@ fn make_room(is_bound: bool) {
     thread_end::flush_current();
     if is_bound {
         decay_pass::purge(|_| true);
-        limit::note_purge();
+        soft_limit::note_purge();
     } else {
         decay_pass::settle();
     }
