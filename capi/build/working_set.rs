@@ -8,7 +8,7 @@
 //! and a linker script for GNU ld and LLD puts these sections first.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 47] = [
+pub(crate) const ALWAYS: [&str; 45] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -43,8 +43,6 @@ pub(crate) const ALWAYS: [&str; 47] = [
     "middle::owners",
     "middle::slabs::fresh_pages",
     "middle::handed_out",
-    "back::aging::held",
-    "back::aging::soft_limit",
     "back::aging::limit",
     "back::map",
     "back::metadata",
