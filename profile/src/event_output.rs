@@ -32,6 +32,8 @@ pub(crate) struct Output {
     /// The time of the last look at the mappings.
     looked: u64,
     buffer: [u8; CHUNK],
+    /// For a line of the table of mappings.
+    line: mappings::Room,
 }
 
 /// A file that grows.
@@ -62,6 +64,7 @@ impl Output {
             known: Known::NONE,
             looked: 0,
             buffer: [0; CHUNK],
+            line: [0; mappings::LONGEST_LINE],
         }
     }
 
@@ -211,9 +214,9 @@ impl Output {
 
     /// Writes the mappings that are not in the file yet.
     fn look_at_mappings(&mut self) -> bool {
-        let Output { file, buffer, known, .. } = self;
+        let Output { file, buffer, known, line, .. } = self;
         let (mut length, mut is_whole) = (0, true);
-        mappings::for_each(|mapping| {
+        mappings::for_each_by(line, |mapping| {
             if !known.add(mapping) {
                 return;
             }

@@ -4,7 +4,7 @@ use crate::output_file::{for_each_piece, read_at};
 use core::ffi::CStr;
 
 /// The longest line that is read: numbers, and a path.
-const LONGEST_LINE: usize = 4096 + 128;
+pub(crate) const LONGEST_LINE: usize = 4096 + 128;
 /// The longest build-id that is read, in bytes.
 const LONGEST_ID: usize = 32;
 
@@ -30,10 +30,18 @@ struct Line<'a> {
     name: &'a [u8],
 }
 
+/// Room for a line of the table.
+pub(crate) type Room = [u8; LONGEST_LINE];
+
 /// Calls `see` with each mapping that may be run, by rising addresses.
-pub(crate) fn for_each(mut see: impl FnMut(&Mapping<'_>)) {
+pub(crate) fn for_each(see: impl FnMut(&Mapping<'_>)) {
+    for_each_by(&mut [0; LONGEST_LINE], see);
+}
+
+/// As [`for_each`], with room for a line that is not on the stack of the thread.
+pub(crate) fn for_each_by(room: &mut Room, mut see: impl FnMut(&Mapping<'_>)) {
     let mut file = FileBegin::new();
-    for_each_line(c"/proc/self/maps", |line| {
+    for_each_line(c"/proc/self/maps", room, |line| {
         let Some(line) = parse(line) else { return };
         file.note(&line);
         if line.may_run && !line.name.is_empty() {
@@ -91,8 +99,7 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
 }
 
 /// Calls `see` with each line of a file. Of a line that is too long the end is left out.
-fn for_each_line(path: &CStr, mut see: impl FnMut(&[u8])) {
-    let mut line = [0; LONGEST_LINE];
+fn for_each_line(path: &CStr, line: &mut Room, mut see: impl FnMut(&[u8])) {
     let mut length = 0;
     for_each_piece(path, |piece| {
         for byte in piece {
@@ -256,7 +263,7 @@ mod tests {
         let own = std::env::current_exe().expect("this program").into_os_string();
         let own = own.into_encoded_bytes();
         let mut begin = None;
-        for_each_line(c"/proc/self/maps", |line| {
+        for_each_line(c"/proc/self/maps", &mut [0; LONGEST_LINE], |line| {
             let line = parse(line).filter(|line| line.offset == 0 && line.name == &own[..]);
             begin = begin.or(line.map(|line| line.start));
         });

@@ -33,6 +33,7 @@ pub enum What {
     },
 }
 
+#[cfg(test)]
 impl Event {
     pub(super) const NONE: Event =
         Event { time: 0, address: 0, what: What::Allocated { size: 0 }, stack: 0, thread: 0 };

@@ -1,6 +1,6 @@
 //! Events of a thread that wait to be written.
 
-use super::backtrace::{self, MOST_OWN};
+use super::backtrace::MOST_OWN;
 use super::event::Event;
 use super::hooks::DEEPEST;
 use crate::back::metadata::{self, Recycled};
@@ -26,12 +26,18 @@ unsafe impl Sync for Buffer {}
 
 /// What the holder of a buffer's lock may touch.
 pub(crate) struct Held {
-    events: [Event; CAPACITY],
+    room: &'static mut Room,
+    /// How many events are written.
     count: usize,
     /// The system's number of the thread that has the buffer. `None`: any thread may use it.
     pub(super) thread: Option<usize>,
-    /// Room for the walk through a stack.
-    pub(super) stack: [MaybeUninit<usize>; DEEPEST + MOST_OWN],
+}
+
+/// The arrays of a buffer, which are too large to be made on the stack of a thread.
+struct Room {
+    events: [MaybeUninit<Event>; CAPACITY],
+    /// For the walk through a stack.
+    stack: [MaybeUninit<usize>; DEEPEST + MOST_OWN],
 }
 
 /// The buffer that was made last.
@@ -40,14 +46,13 @@ static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
 impl Buffer {
     /// Makes a buffer. Returns `None` if there is no memory. Called under the recorder's lock.
     pub(super) fn make() -> Option<&'static Buffer> {
-        let memory =
-            metadata::allocate(size_of::<Buffer>(), align_of::<Buffer>())?.cast::<Buffer>();
-        let held = Held {
-            events: [Event::NONE; CAPACITY],
-            count: 0,
-            thread: None,
-            stack: backtrace::room(),
-        };
+        let room = metadata::allocate(size_of::<Room>(), align_of::<Room>())?;
+        let memory = metadata::allocate(size_of::<Buffer>(), align_of::<Buffer>())?;
+        let memory = memory.cast::<Buffer>();
+        // SAFETY: fresh memory of the right size and alignment, which nobody else has. Any bytes
+        // are valid.
+        let room = unsafe { room.cast::<Room>().as_mut() };
+        let held = Held { room, count: 0, thread: None };
         let buffer = Buffer {
             held: RankedMutex::new(LockRank::Events, held),
             older: newest(),
@@ -89,8 +94,8 @@ impl Held {
     /// the buffer is full.
     pub(super) fn push(&mut self, event: Event) -> bool {
         let last = self.events().last().map_or(0, |last| last.time);
-        if let Some(place) = self.events.get_mut(self.count) {
-            *place = Event { time: event.time.max(last), ..event };
+        if let Some(place) = self.room.events.get_mut(self.count) {
+            place.write(Event { time: event.time.max(last), ..event });
             self.count += 1;
         }
         self.count == CAPACITY
@@ -98,7 +103,14 @@ impl Held {
 
     /// Returns the events.
     pub(super) fn events(&self) -> &[Event] {
-        self.events.get(..self.count).unwrap_or_default()
+        let written = self.room.events.get(..self.count).unwrap_or_default();
+        // SAFETY: `push` has written the first `count` ones.
+        unsafe { written.assume_init_ref() }
+    }
+
+    /// Returns room for the walk through a stack.
+    pub(super) fn stack(&mut self) -> &mut [MaybeUninit<usize>] {
+        &mut self.room.stack
     }
 
     /// Forgets all events.

@@ -119,6 +119,8 @@ fn shared() -> Option<&'static Buffer> {
 
 /// Returns a buffer for the calling thread. `None`: there is no memory, or the thread forks now,
 /// and would not release a buffer that was made after it took the locks of all.
+#[cold]
+#[inline(never)]
 pub(crate) fn take_buffer() -> Option<&'static Buffer> {
     if fork_window::is_callers() {
         return None;
@@ -150,7 +152,7 @@ pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, tim
     if !IS_ON.load(Ordering::Acquire) {
         return;
     }
-    let site = sites::site(backtrace::take(&mut held.stack, sites::depth()));
+    let site = sites::site(backtrace::take(held.stack(), sites::depth()));
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);
@@ -160,6 +162,9 @@ pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, tim
 }
 
 /// Gives the events of a buffer to the sink. Without a sink they are forgotten.
+// Not inlined, because writing to a file takes more of the stack than an event does.
+#[cold]
+#[inline(never)]
 fn flush(held: &mut Held) {
     give(&STATE.lock(), held);
 }
