@@ -210,6 +210,36 @@ fn a_thread_with_a_small_stack_writes_a_profile() {
 }
 
 #[test]
+fn stacks_of_coroutines_and_of_handlers_are_walked_to_their_end_only() {
+    let program = cc("profile_coroutine.c", &["-Os", "-fno-toplevel-reorder"]);
+    let directory = scratch("profile-coroutine");
+    for conf in ["prof:true,lg_prof_sample:0", "mprof:true", "monitor:true"] {
+        let run = Run::preloaded(&program).dir(&directory).conf(conf);
+        assert_eq!(run.stdout(), "done\n", "{conf}");
+    }
+}
+
+#[test]
+fn destructors_of_keys_are_in_profiles() {
+    let program = cc("profile_keys.c", &["-pthread"]);
+    let directory = scratch("profile-keys");
+    let conf = "prof:true,lg_prof_sample:0,prof_final:true,prof_prefix:own";
+    assert_eq!(Run::preloaded(&program).dir(&directory).conf(conf).stdout(), "");
+    let files: Vec<_> = std::fs::read_dir(&directory).expect("the directory").collect();
+    let [Ok(file)] = files.as_slice() else { panic!("{files:?}") };
+    let report = jeprof(&program, &file.path(), &[]);
+    assert_eq!(report.alone("destroy"), 10 * 3 * 20 * 1024);
+}
+
+#[test]
+fn the_smallest_stack_of_a_thread_has_room_for_the_heap_monitor() {
+    let program = cc("profile_small_stack.c", &["-pthread"]);
+    let directory = scratch("monitor-small-stack");
+    let run = Run::preloaded(&program).args(["16"]).dir(&directory).conf("monitor:true");
+    assert_eq!(run.stdout(), "ended\n");
+}
+
+#[test]
 fn a_profile_is_written_at_each_maximum() {
     let program = cc("profile_sites.cc", &[]);
     let directory = scratch("profile-maximum");

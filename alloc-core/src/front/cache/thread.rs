@@ -96,6 +96,8 @@ pub(crate) struct Thread<C: 'static> {
     name: Cell<NameIndex>,
     /// Where its events wait to be written.
     events: Cell<Option<&'static Buffer>>,
+    /// How often its exit call was made.
+    exit_calls: Cell<u32>,
     /// Balances: of its caches at the last look, of all at the last reset, and the highest since.
     cached_balance: Cell<i64>,
     peak_base: Cell<i64>,
@@ -128,6 +130,7 @@ impl<C: OfThread> Thread<C> {
             profiled: Cell::new(false),
             name: Cell::new(NameIndex::default()),
             events: Cell::new(None),
+            exit_calls: Cell::new(0),
             cached_balance: Cell::new(0),
             peak_base: Cell::new(0),
             peak: Cell::new(0),
@@ -170,6 +173,7 @@ impl<C: OfThread> Thread<C> {
         self.cells.iter().for_each(|cell| cell.store(0, Relaxed));
         self.moves.set(Moves::Never);
         self.events.set(None);
+        self.exit_calls.set(0);
         self.bind(None);
         self.cached_balance.set(0);
         self.peak_base.set(0);
@@ -211,6 +215,12 @@ impl<C: OfThread> Thread<C> {
     /// Returns the thread's number, which no other thread ever has.
     pub(crate) fn number(&self) -> u64 {
         self.number.get()
+    }
+
+    /// Counts a call at the thread's exit. Returns how many there were so far.
+    pub(crate) fn count_exit_call(&self) -> u32 {
+        self.exit_calls.set(self.exit_calls.get() + 1);
+        self.exit_calls.get()
     }
 
     /// Returns whether the heap profiler samples the thread's allocations.
