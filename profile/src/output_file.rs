@@ -2,6 +2,7 @@
 
 use crate::path::Path;
 use crate::process::{keep_errno, last_error, process_id};
+use crate::raised_signals;
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,38 +27,44 @@ impl File {
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let written = system_calls::write(self.0, rest);
-            match usize::try_from(written) {
-                Ok(0) => return Err(libc::EIO),
-                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                Err(_) if last_error() == libc::EINTR => {}
-                Err(_) => return Err(last_error()),
+        raised_signals::without(|| {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let written = system_calls::write(self.0, rest);
+                match usize::try_from(written) {
+                    Ok(0) => return Err(libc::EIO),
+                    Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                    Err(_) if last_error() == libc::EINTR => {}
+                    Err(_) => return Err(last_error()),
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Writes bytes at a place. If they cannot be written whole, the file ends there.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), c_int> {
         let start = libc::off_t::try_from(at).map_err(|_| libc::EFBIG)?;
-        let (mut rest, mut at) = (bytes, start);
+        let written = raised_signals::without(|| self.write_from(start, bytes));
+        if written.is_err() {
+            // SAFETY: the file is open.
+            unsafe { libc::ftruncate(self.0, start) };
+        }
+        written
+    }
+
+    fn write_from(&self, mut at: libc::off_t, bytes: &[u8]) -> Result<(), c_int> {
+        let mut rest = bytes;
         while !rest.is_empty() {
             let written = system_calls::pwrite(self.0, rest, at);
-            let error = match usize::try_from(written) {
-                Ok(0) => libc::EIO,
+            match usize::try_from(written) {
+                Ok(0) => return Err(libc::EIO),
                 Ok(written) => {
                     rest = rest.get(written..).unwrap_or_default();
                     at = at.saturating_add(written as libc::off_t);
-                    continue;
                 }
-                Err(_) => last_error(),
-            };
-            if error != libc::EINTR {
-                // SAFETY: the file is open.
-                unsafe { libc::ftruncate(self.0, start) };
-                return Err(error);
+                Err(_) if last_error() == libc::EINTR => {}
+                Err(_) => return Err(last_error()),
             }
         }
         Ok(())

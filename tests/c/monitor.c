@@ -136,7 +136,6 @@ static void forks(const char *file) {
 /* The file may not grow beyond a limit. */
 static void full(const char *file) {
   struct rlimit limit = {20000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
-  signal(SIGXFSZ, SIG_IGN);
   CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   CHECK(lumalloc_monitor_start(file) == 0);
   work((void *)5000);
@@ -151,7 +150,6 @@ static void full(const char *file) {
 static void full_for_a_while(const char *file) {
   (void)file;
   struct rlimit limit = {20000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
-  signal(SIGXFSZ, SIG_IGN);
   CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   work((void *)5000);
   CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
