@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::DemoArguments;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, no_runtime, reason};
 use progress::Progress;
 use sample::{Sample, Side};
 use table::Table;
@@ -26,7 +26,7 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| no_runtime(&error))?;
     let samples = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -37,9 +37,14 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
     })?;
     let colour = format::wants_colour(io::stdout().is_terminal());
     let table = Table { lines: &description(arguments), samples: &samples, colour };
-    match io::stdout().lock().write_all(table.render().as_bytes()) {
+    write(&table.render(), &mut io::stdout().lock())
+}
+
+/// Writes the table. Whoever reads a pipe may have seen enough.
+fn write(table: &str, out: &mut impl Write) -> Outcome {
+    match out.write_all(table.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write the table: {error}")))
+            Err(Failure::new(format!("cannot write the table: {}", reason(&error))))
         }
         _ => Ok(()),
     }
@@ -95,4 +100,38 @@ fn description(arguments: &DemoArguments) -> [String; 2] {
             arguments.rounds, arguments.seconds
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::Parser;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_table_that_cannot_be_written_is_said() {
+        let mut full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let expected = Failure::new("cannot write the table: no space left on device");
+        assert_eq!(write("a table", &mut full), Err(expected));
+        let (mut pipe, reader) = UnixStream::pair().unwrap();
+        drop(reader);
+        assert_eq!(write("a table", &mut pipe), Ok(()));
+    }
+
+    #[test]
+    fn the_table_says_what_was_measured() {
+        let words = "lumalloc --connections 7 --memory 9 --rounds 3 --seconds 5";
+        let arguments = Arguments::try_parse_from(words.split(' ')).unwrap().demo;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(
+            description(&arguments),
+            [
+                format!(
+                    "An HTTP key-value service: {threads} threads, 7 connections, 9 MiB of values"
+                ),
+                "of 64 B to 64 KiB; 80 % GET, 15 % PUT, 5 % DELETE; medians of 3 x 5 s".to_owned(),
+            ]
+        );
+    }
 }

@@ -49,6 +49,11 @@ pub(crate) fn tell(message: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(message.to_string().as_bytes());
 }
 
+/// The failure of a part whose runtime the system refuses, as without free descriptors.
+pub(crate) fn no_runtime(error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot start the runtime: {}", reason(error)))
+}
+
 /// Returns a text without characters that control a terminal. Names and messages of other processes
 /// and of files may have some.
 pub(crate) fn printable(text: &str) -> String {

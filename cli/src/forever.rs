@@ -9,7 +9,7 @@ use crate::demo::helper::Helper;
 use crate::demo::interrupted;
 use crate::demo::round::start_load;
 use crate::demo::sample::Side;
-use crate::failure::{Failure, Outcome, tell};
+use crate::failure::{Failure, Outcome, no_runtime, tell};
 use crate::load::event::Event;
 use crate::service::Listening;
 
@@ -21,7 +21,7 @@ pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| no_runtime(&error))?;
     runtime.block_on(async {
         tokio::select! {
             biased;
@@ -34,17 +34,9 @@ pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
 
 async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
     let mut service = start_service(arguments)?;
-    let Listening { port, exporter } = service.next().await?;
-    tell(format_args!("the service: http://127.0.0.1:{port}/\n"));
-    if let Some(exporter) = exporter {
-        tell(format_args!("its allocator: http://{exporter}/ and /metrics\n"));
-        if arguments.leak {
-            tell(format_args!("{}", ways_to_the_leak(exporter)));
-        }
-    }
-    if let Some(metrics) = arguments.shown.metrics {
-        tell(format_args!("metrics for others: http://{metrics}/metrics\n"));
-    }
+    let listening: Listening = service.next().await?;
+    tell(format_args!("{}", addresses(&listening, arguments)));
+    let port = listening.port;
     loop {
         let mut load = start_load(port, SECONDS, arguments.size.connections)?;
         while let Event::Progress { .. } = match load.next().await {
@@ -55,6 +47,21 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
             Err(failure) => return Err(failure),
         } {}
     }
+}
+
+/// Where the service and its allocator can be seen.
+fn addresses(listening: &Listening, arguments: &ForeverArguments) -> String {
+    let mut text = format!("the service: http://127.0.0.1:{}/\n", listening.port);
+    if let Some(exporter) = listening.exporter {
+        text += &format!("its allocator: http://{exporter}/ and /metrics\n");
+        if arguments.leak {
+            text += &ways_to_the_leak(exporter);
+        }
+    }
+    if let Some(metrics) = arguments.shown.metrics {
+        text += &format!("metrics for others: http://{metrics}/metrics\n");
+    }
+    text
 }
 
 fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
@@ -75,7 +82,8 @@ fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
     for (option, what, path) in paths {
         let Some(path) = path else { continue };
         let Some(path) = path.to_str() else {
-            return Err(Failure::new(format!("{what}'s name is not UTF-8")));
+            let shown = path.display();
+            return Err(Failure::new(format!("{what}'s name is not UTF-8: {shown}")));
         };
         words.push(format!("--{option}={path}"));
     }
@@ -96,4 +104,61 @@ fn ways_to_the_leak(exporter: SocketAddr) -> String {
   Go's tool    go tool pprof 'http://{exporter}/debug/pprof/heap?lines=true'
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    fn arguments(words: &str) -> ForeverArguments {
+        match Arguments::try_parse_from(words.split(' ')).unwrap().command {
+            Some(Command::Serve(arguments)) => arguments,
+            other => panic!("not serve: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_address_is_told() {
+        let exporter = Some("127.0.0.1:9464".parse().unwrap());
+        let told =
+            |words, exporter| addresses(&Listening { port: 80, exporter }, &arguments(words));
+        let service = "the service: http://127.0.0.1:80/\n";
+        assert_eq!(told("lumalloc serve", None), service);
+        let allocator = "its allocator: http://127.0.0.1:9464/ and /metrics\n";
+        assert_eq!(told("lumalloc serve", exporter), format!("{service}{allocator}"));
+        let program = std::env::current_exe().unwrap();
+        let program = program.display();
+        let expected = format!(
+            "{service}{allocator}The service leaks. To find the line that does:
+  the page     mark this moment, wait, and draw the growth: http://127.0.0.1:9464/#profile
+  a terminal   curl -so leak.pb.gz http://127.0.0.1:9464/debug/pprof/heap
+               {program} heap --by site leak.pb.gz
+               {program} mprof {program} leak.pb.gz
+  Go's tool    go tool pprof 'http://127.0.0.1:9464/debug/pprof/heap?lines=true'
+metrics for others: http://10.0.0.1:9465/metrics
+"
+        );
+        let words = "lumalloc serve --leak --metrics 10.0.0.1:9465";
+        assert_eq!(told(words, exporter), expected);
+    }
+
+    #[test]
+    fn names_that_no_option_can_hold_are_refused() {
+        let path = PathBuf::from(OsStr::from_bytes(b"/tmp/\xff"));
+        let mut arguments = arguments("lumalloc serve");
+        arguments.shown.dump_directory = Some(path.clone());
+        let refused = |arguments: &ForeverArguments| {
+            start_service(arguments).err().map(|failure| failure.message)
+        };
+        let message = "the dump directory's name is not UTF-8: /tmp/\u{fffd}";
+        assert_eq!(refused(&arguments).as_deref(), Some(message));
+        arguments.shown.token_file = Some(path);
+        let message = "the token file's name is not UTF-8: /tmp/\u{fffd}";
+        assert_eq!(refused(&arguments).as_deref(), Some(message));
+    }
 }

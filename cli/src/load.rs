@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::arguments::LoadArguments;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, no_runtime};
 use crate::service::{end_of_input, say};
 use event::{Event, Phase, Summary};
 use traffic::{Plan, Tally, Worker};
@@ -37,7 +37,7 @@ pub(crate) fn generate(arguments: &LoadArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| no_runtime(&error))?;
     runtime.block_on(async {
         tokio::select! {
             outcome = drive(arguments) => outcome,
@@ -144,4 +144,38 @@ fn summary(tallies: &[Tally], seconds: f64) -> Summary {
         all.add(tally);
     }
     all.summary(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().unwrap()
+    }
+
+    #[test]
+    fn a_connection_that_dies_is_said() {
+        runtime().block_on(async {
+            let mut tasks: JoinSet<Outcome<u8>> = JoinSet::new();
+            let id = tasks.spawn(async { panic!("on purpose") }).id();
+            let message =
+                format!("a connection died: task {id} panicked with message \"on purpose\"");
+            let outcome = collect(&mut tasks, &mut Vec::new()).await;
+            assert_eq!(outcome, Err(Failure::new(message)));
+        });
+    }
+
+    #[test]
+    fn connections_do_not_end_before_the_load() {
+        let early = |ending: Outcome<Tally>| {
+            runtime().block_on(async {
+                let mut tasks = JoinSet::new();
+                tasks.spawn(async { ending });
+                failing_early(&mut tasks, std::future::pending()).await
+            })
+        };
+        assert_eq!(early(Ok(Tally::new())), Err(Failure::new("a connection ended too early")));
+        assert_eq!(early(Err(Failure::new("its reason"))), Err(Failure::new("its reason")));
+    }
 }

@@ -31,7 +31,7 @@ use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::arguments::ServeArguments;
-use crate::failure::{Failure, Outcome, reason};
+use crate::failure::{Failure, Outcome, no_runtime, reason};
 use handler::Service;
 use store::Store;
 
@@ -52,7 +52,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| no_runtime(&error))?;
     let ttl = Duration::from_secs(arguments.ttl.into());
     let store = Store::new((arguments.memory as usize) << 20, ttl);
     let exporter = exporter::start(arguments)?;
@@ -61,18 +61,22 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
 }
 
 async fn listen(port: u16, exporter: Option<SocketAddr>, service: Arc<Service>) -> Outcome {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
-            match error.kind() {
-                io::ErrorKind::AddrInUse => Failure::new(format!("port {port} is already taken")),
-                _ => Failure::new(format!("cannot listen on port {port}: {}", reason(&error))),
-            }
-        })?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .await
+        .map_err(|error| refused(port, &error))?;
     let port = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?.port();
     tokio::spawn(accept(listener, Arc::clone(&service)));
     tokio::spawn(sweep(service));
     say(&Listening { port, exporter })?;
     end_of_input().await
+}
+
+/// Why the service cannot listen.
+fn refused(port: u16, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => Failure::new(format!("port {port} is already taken")),
+        _ => Failure::new(format!("cannot listen on port {port}: {}", reason(error))),
+    }
 }
 
 async fn accept(listener: TcpListener, service: Arc<Service>) {
@@ -113,7 +117,7 @@ pub(crate) fn say(message: &impl Serialize) -> Outcome {
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(format!("the demonstration is gone: {error}")))
+        .map_err(|error| Failure::new(format!("the demonstration is gone: {}", reason(&error))))
 }
 
 /// Waits until the parent closes our standard input, on purpose or because it died.
@@ -125,4 +129,16 @@ pub(crate) async fn end_of_input() -> Outcome {
     let mut ignored = [0; 64];
     while let Ok(1..) = input.read(&mut ignored).await {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_the_system_refuses_is_said() {
+        let said = |error| refused(80, &io::Error::from_raw_os_error(error)).message;
+        assert_eq!(said(libc::EACCES), "cannot listen on port 80: permission denied");
+        assert_eq!(said(libc::EADDRINUSE), "port 80 is already taken");
+    }
 }

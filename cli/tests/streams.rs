@@ -86,6 +86,22 @@ fn help_that_cannot_be_written_is_said() {
     assert_eq!(script("\"$L\" heap > /dev/full").0, Some(2));
 }
 
+/// The program's loader needs one descriptor beside the streams, and a runtime more than that.
+#[test]
+fn parts_without_descriptors_are_said() {
+    for words in ["", "serve", "demo-serve", "demo-load --port 1"] {
+        let message = "cannot start the runtime: too many open files";
+        refused(&format!("ulimit -n 4; exec \"$L\" {words}"), message);
+    }
+}
+
+/// The part of the demonstration tells its parent where it listens, and its parent is gone.
+#[test]
+fn a_part_without_its_demonstration_is_said() {
+    let message = "the demonstration is gone: no space left on device";
+    refused("\"$L\" demo-serve > /dev/full < /dev/null", message);
+}
+
 /// A device that never ends.
 #[test]
 fn what_cannot_be_a_profile_is_not_read_to_its_end() {

@@ -15,7 +15,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 
 use super::sample::Side;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, reason};
 use crate::switch;
 
 /// A helper that is silent for longer than this has failed.
@@ -51,12 +51,19 @@ impl Helper {
         options: Option<&str>,
     ) -> Outcome<Self> {
         let variable = switch::VARIABLE.to_str().expect("the name is ASCII");
-        let failed = |error: io::Error| Failure::new(format!("cannot start {name}: {error}"));
-        let mut process = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        command
             .arg0("lumalloc")
             .args(arguments)
             .env(variable, side.name())
-            .envs(options.map(|options| (OPTIONS, before_others(options))))
+            .envs(options.map(|options| (OPTIONS, before_others(options))));
+        Self::spawn(name, &mut command)
+    }
+
+    fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
+        let failed =
+            |error: io::Error| Failure::new(format!("cannot start {name}: {}", reason(&error)));
+        let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -88,8 +95,15 @@ impl Helper {
 
     /// Returns the next message of the helper.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Outcome<T> {
-        match tokio::time::timeout(SILENCE, self.lines.next_line()).await {
-            Err(_) => Err(Failure::new(format!("{} said nothing for 30 s", self.name))),
+        self.next_within(SILENCE).await
+    }
+
+    async fn next_within<T: DeserializeOwned>(&mut self, silence: Duration) -> Outcome<T> {
+        match tokio::time::timeout(silence, self.lines.next_line()).await {
+            Err(_) => {
+                let (name, seconds) = (&self.name, silence.as_secs());
+                Err(Failure::new(format!("{name} said nothing for {seconds} s")))
+            }
             Ok(Ok(Some(line))) => serde_json::from_str(&line)
                 .map_err(|error| Failure::new(format!("{} talks nonsense: {error}", self.name))),
             Ok(_) => Err(self.post_mortem().await),
@@ -184,5 +198,37 @@ mod tests {
         assert_eq!(last_line(b"\n \n"), None);
         assert_eq!(last_line(b"a\nlumalloc: port 1 is taken\n\n").unwrap(), "port 1 is taken");
         assert_eq!(last_line(b"<lumalloc>: double free").unwrap(), "<lumalloc>: double free");
+    }
+
+    /// What a helper is blamed for that is this script.
+    fn blamed(script: &str, silence: Duration) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mut shell = Command::new("sh");
+            let mut helper = Helper::spawn("the helper", shell.args(["-c", script])).unwrap();
+            let next = helper.next_within::<u8>(silence).await;
+            next.unwrap_err().message
+        })
+    }
+
+    #[test]
+    fn whatever_a_helper_does_wrong_is_said() {
+        let long = Duration::from_secs(600);
+        for (script, message) in [
+            ("exec >&- 2>&-; exec sleep 1000", "the helper closed its output"),
+            ("echo lumalloc: why >&2; exit 1", "the helper failed: why"),
+            ("echo no", "the helper talks nonsense: expected ident at line 1 column 2"),
+        ] {
+            assert_eq!(blamed(script, long), message);
+        }
+        let silent = blamed("exec sleep 1000", Duration::ZERO);
+        assert_eq!(silent, "the helper said nothing for 0 s");
+    }
+
+    #[test]
+    fn a_helper_that_does_not_start_is_said() {
+        let helper = Helper::spawn("the helper", &mut Command::new("/nowhere/helper"));
+        let message = "cannot start the helper: no such file or directory";
+        assert_eq!(helper.err(), Some(Failure::new(message)));
     }
 }

@@ -45,12 +45,7 @@ impl Progress {
 
     /// Writes what comes and how long it takes.
     pub(crate) fn introduce(&mut self, time: Duration) {
-        self.write(&format!(
-            "lumalloc {}: an HTTP key-value service under load, on lumalloc and on the\n\
-             system's allocator by turns; about {} s\n",
-            env!("CARGO_PKG_VERSION"),
-            time.as_secs()
-        ));
+        self.write(&introduction(time));
     }
 
     /// Writes where the allocator can be watched, once unless the address changes.
@@ -84,7 +79,12 @@ impl Progress {
 
     /// Ends a run. Its result stays on the screen.
     pub(crate) fn finish(&mut self, sample: &Sample) {
-        let line = format!(
+        self.clear();
+        self.write(&self.result(sample));
+    }
+
+    fn result(&self, sample: &Sample) -> String {
+        format!(
             "[{}/{}] {:<9} {:>8} requests/s   p99 {:>8}   peak RSS {:>10}\n",
             self.run,
             self.runs,
@@ -92,9 +92,7 @@ impl Progress {
             Unit::Count.show(sample.rate()),
             Unit::Microseconds.show(sample.load.p99 as f64),
             sample.peak().map_or("–".into(), |bytes| Unit::Bytes.show(bytes as f64)),
-        );
-        self.clear();
-        self.write(&line);
+        )
     }
 
     fn line(&self, now: Now) -> String {
@@ -131,6 +129,15 @@ impl Drop for Progress {
     }
 }
 
+fn introduction(time: Duration) -> String {
+    format!(
+        "lumalloc {}: an HTTP key-value service under load, on lumalloc and on the\n\
+         system's allocator by turns; about {} s\n",
+        env!("CARGO_PKG_VERSION"),
+        time.as_secs()
+    )
+}
+
 fn bar(done: f64) -> String {
     let full = ((done * BAR as f64).round() as usize).min(BAR);
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
@@ -139,6 +146,8 @@ fn bar(done: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::sample::examples::sample;
+    use crate::service::stats::MemoryStats;
 
     #[test]
     fn bars_have_one_width() {
@@ -158,5 +167,26 @@ mod tests {
         assert!(line.ends_with("measuring  234,567 requests/s  RSS 9345.0 MiB"), "{line}");
         assert!(line.chars().count() < 80, "{line}");
         assert_eq!(progress.line(Now::default()).matches("RSS").count(), 0);
+    }
+
+    #[test]
+    fn the_beginning_and_the_results_are_said() {
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!(
+            "lumalloc {version}: an HTTP key-value service under load, on lumalloc and on the
+system's allocator by turns; about 21 s
+"
+        );
+        assert_eq!(introduction(Duration::from_millis(21_900)), expected);
+        let mut progress = Progress::new(4);
+        progress.live = false;
+        progress.begin("lumalloc", Duration::from_secs(60));
+        let mut sample = sample(468_000, 50, MemoryStats::default());
+        let expected = "[1/4] lumalloc   234,000 requests/s   p99  3.21 ms   peak RSS   60.0 MiB\n";
+        assert_eq!(progress.result(&sample), expected);
+        sample.stats.process.rss_peak = None;
+        sample.idle = None;
+        let expected = "[1/4] lumalloc   234,000 requests/s   p99  3.21 ms   peak RSS          –\n";
+        assert_eq!(progress.result(&sample), expected);
     }
 }

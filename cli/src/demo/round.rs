@@ -43,13 +43,19 @@ pub(crate) async fn run(
     };
     let stats = read_stats(port).await?;
     drop(load);
-    if stats.allocator != side.name() {
-        let (wanted, got) = (side.name(), stats.allocator);
-        return Err(Failure::new(format!("the service runs on {got} instead of {wanted}")));
-    }
+    check(side, &stats)?;
     rest(&service, Duration::from_secs(arguments.idle.into()), progress).await;
     let idle = process::resident(&service.id().to_string());
     Ok(Sample { load: summary, processor_seconds, stats, idle })
+}
+
+/// Refuses the numbers of a service that is not on this side's allocator.
+fn check(side: Side, stats: &Stats) -> Outcome {
+    let (wanted, got) = (side.name(), &stats.allocator);
+    if got != wanted {
+        return Err(Failure::new(format!("the service runs on {got} instead of {wanted}")));
+    }
+    Ok(())
 }
 
 fn start_service(side: Side, arguments: &DemoArguments) -> Outcome<Helper> {
@@ -126,5 +132,20 @@ async fn rest(service: &Helper, time: Duration, progress: &mut Progress) {
     while start.elapsed() < time {
         progress.show(Now { phase: "idle", rate: None, rss: rss(service) });
         tokio::time::sleep(TICK.min(time.saturating_sub(start.elapsed()))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::sample::examples::sample;
+    use crate::service::stats::MemoryStats;
+
+    #[test]
+    fn a_service_on_the_wrong_allocator_is_refused() {
+        let stats = sample(1, 1, MemoryStats::default()).stats;
+        assert_eq!(check(Side::Lumalloc, &stats), Ok(()));
+        let message = "the service runs on lumalloc instead of system";
+        assert_eq!(check(Side::System, &stats), Err(Failure::new(message)));
     }
 }

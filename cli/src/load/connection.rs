@@ -93,8 +93,50 @@ fn parse_head(bytes: &[u8]) -> Outcome<Option<Head>> {
     Ok(Some((status, start, length)))
 }
 
+/// A service for tests, which does not do what it should.
+#[cfg(test)]
+pub(crate) mod broken {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener};
+
+    /// What the service does with the first request, which has no body.
+    pub(crate) enum Deed {
+        /// It writes this, and closes the connection.
+        Write(Vec<u8>),
+        /// It resets the connection.
+        Reset,
+    }
+
+    /// Serves one connection. Returns the port.
+    pub(crate) fn served(deed: Deed) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            match deed {
+                Deed::Write(bytes) => {
+                    let mut request = Vec::new();
+                    while !request.ends_with(b"\r\n\r\n") {
+                        let mut byte = [0];
+                        stream.read_exact(&mut byte).unwrap();
+                        request.extend(byte);
+                    }
+                    stream.write_all(&bytes).unwrap();
+                    stream.shutdown(Shutdown::Write).unwrap();
+                    // The system would reset a connection of which something was not read.
+                    let _ = stream.read_to_end(&mut Vec::new());
+                }
+                // What was not read is the reason for a reset.
+                Deed::Reset => drop(stream.peek(&mut [0])),
+            }
+        });
+        port
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::broken::{Deed, served};
     use super::*;
 
     #[test]
@@ -107,10 +149,34 @@ mod tests {
 
     #[test]
     fn what_is_not_http_is_an_error() {
-        assert!(parse_head(b"SSH-2.0-x\r\n\r\n").is_err());
-        assert!(parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").is_err());
+        let why = |bytes: &[u8]| parse_head(bytes).unwrap_err().message;
+        assert_eq!(why(b"SSH-2.0-x\r\n\r\n"), "not an HTTP answer: invalid HTTP version");
+        let negative = b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n";
+        assert_eq!(why(negative), "not an HTTP answer: bad content-length");
         let mut endless = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
         endless.resize(MAX_HEAD + 100, b'x');
-        assert!(parse_head(&endless).is_err());
+        assert_eq!(why(&endless), "not an HTTP answer: the head does not end");
+    }
+
+    #[test]
+    fn what_breaks_a_connection_is_said() {
+        let said = |deed: Deed| {
+            let port = served(deed);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let mut connection = Connection::open(port).await.unwrap();
+                connection.ask(b"GET / HTTP/1.1\r\n\r\n").await.err().map(|why| why.message)
+            })
+        };
+        let writes = |text: &str| Deed::Write(text.as_bytes().to_vec());
+        let more = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab";
+        for (deed, message) in [
+            (writes(more), "the service sent more than it announced"),
+            (writes("HTTP/1.1 200 OK\r\n"), "the service closed a connection"),
+            (writes("SSH-2.0-x\r\n\r\n"), "not an HTTP answer: invalid HTTP version"),
+            (Deed::Reset, "the connection to the service broke: connection reset by peer"),
+        ] {
+            assert_eq!(said(deed).as_deref(), Some(message));
+        }
     }
 }

@@ -198,6 +198,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::connection::broken::{Deed, served};
 
     #[test]
     fn percentiles_are_those_of_the_sorted_list() {
@@ -238,5 +239,19 @@ mod tests {
         assert!(part(Operation::Get).abs_diff(80_000) < 1000);
         assert!(part(Operation::Put).abs_diff(15_000) < 1000);
         assert!(part(Operation::Delete).abs_diff(5_000) < 1000);
+    }
+
+    #[test]
+    fn wrong_answers_are_said() {
+        let said = |answer: &str| {
+            let port = served(Deed::Write(answer.into()));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let connecting = Worker::connect(Arc::new(Plan::new(1, 1)), 0, port);
+            runtime.unwrap().block_on(connecting).err().map(|failure| failure.message)
+        };
+        let damaged = said("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx");
+        assert_eq!(damaged.as_deref(), Some("a value of 1 bytes came back damaged"));
+        let status = said("HTTP/1.1 500 Internal Server Error\r\n\r\n");
+        assert_eq!(status.as_deref(), Some("the service answered 500"));
     }
 }

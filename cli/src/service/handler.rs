@@ -163,6 +163,9 @@ fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::body::Frame;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
     use std::time::Duration;
 
     struct Client {
@@ -230,6 +233,12 @@ mod tests {
             ("GET", "/kv/%41", 400, "a key consists of letters, digits and - . _ ~ : @ /\n"),
             ("POST", "/kv/a", 405, "method not allowed here\n"),
             ("PUT", "/stats", 405, "method not allowed here\n"),
+            (
+                "GET",
+                "/list?prefix=a%20b",
+                400,
+                "a prefix consists of letters, digits and - . _ ~ : @ /\n",
+            ),
             ("GET", "/list?limit=0", 400, "limit is a number from 1 to 1000\n"),
             ("GET", "/list?limit=x", 400, "limit is a number from 1 to 1000\n"),
             ("GET", "/list?foo=1", 400, "/list knows prefix=... and limit=...\n"),
@@ -239,7 +248,45 @@ mod tests {
             assert_eq!(client.ask(method, path, b""), (status, line.into()), "{method} {path}");
         }
         let long = format!("/kv/{}", "k".repeat(257));
-        assert_eq!(client.ask("PUT", &long, b"x").0, 400);
+        let line = "the key is longer than 256 bytes\n";
+        assert_eq!(client.ask("PUT", &long, b"x"), (400, line.into()));
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_the_right_ones() {
+        let client = Client::new();
+        for (path, methods) in [("/kv/a", "GET, PUT, DELETE"), ("/list", "GET"), ("/stats", "GET")]
+        {
+            let request = Request::post(path).body(Full::new(Bytes::new())).unwrap();
+            let answer = client.runtime.block_on(client.service.answer(request));
+            assert_eq!(answer.headers()[ALLOW], methods, "{path}");
+        }
+    }
+
+    /// A body that never arrives.
+    struct Broken;
+
+    impl Body for Broken {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+            Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+        }
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_is_said_and_stores_nothing() {
+        let client = Client::new();
+        let request = Request::put("/kv/a").body(Broken).unwrap();
+        let answer = client.runtime.block_on(client.service.answer(request));
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+        let body = client.runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();
+        assert_eq!(body, "the body broke off\n");
+        assert_eq!(client.ask("GET", "/kv/a", b"").0, 404);
     }
 
     #[test]
