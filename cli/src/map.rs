@@ -130,7 +130,9 @@ fn from_exporter(exporter: &Exporter, question: Question<'_>, arena: Option<u32>
         let part = Heap::parse(&exporter.get(&path, question)?).map_err(no_map)?;
         // The next part begins behind this one, or the exporter would be asked for ever.
         if part.next.is_some_and(|next| next <= from) {
-            return Err(no_map("the next part begins before this one".to_owned()));
+            let (next, from) = (part.next.unwrap_or(from).0, from.0);
+            let why = format!("the part from {from:#x} on is followed by one from {next:#x} on");
+            return Err(no_map(why));
         }
         whole.page = part.page;
         whole.next = part.next;
@@ -154,4 +156,41 @@ fn at(source: &Source, question: Question<'_>, address: Address) -> Outcome<Stri
     };
     let nothing = || Failure::new(format!("{:#x} does not lie in the heap", address.0));
     place.describe(address).ok_or_else(nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::connection::broken::{Deed, served};
+
+    /// Answers one request with a body. Returns the exporter.
+    fn answering(body: &str) -> Exporter {
+        let length = body.len();
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+        let port = served(Deed::Write(answer.into()));
+        Exporter::Tcp(format!("127.0.0.1:{port}"))
+    }
+
+    #[test]
+    fn an_answer_that_is_no_map_is_said() {
+        for (body, why) in [
+            ("{}", "missing field `page` at line 1 column 2"),
+            (
+                r#"{"page":4096,"runs":[],"next":"0x0"}"#,
+                "the part from 0x0 on is followed by one from 0x0 on",
+            ),
+            (r#"{"page":7,"runs":[],"next":null}"#, "7 is not the size of a page"),
+        ] {
+            let heap = from_exporter(&answering(body), Question::default(), None);
+            let message = format!("the exporter's answer is not a map: {why}");
+            assert_eq!(heap, Err(Failure::new(message)));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_no_place_is_said() {
+        let place = at(&Source::Exporter(answering("[]")), Question::default(), Address(1));
+        let why = place.unwrap_err().message;
+        assert!(why.starts_with("the exporter's answer is not a map: invalid length 0, "), "{why}");
+    }
 }

@@ -257,4 +257,23 @@ pub(crate) mod tests {
         let wrong = "'0y1' is not an address like 0x7f0000001000";
         assert_eq!(parse_address("0y1"), Err(wrong.to_owned()));
     }
+
+    #[test]
+    fn each_state_has_its_name_and_its_meaning() {
+        let expected = [
+            ("slab", "small blocks; tenths of the blocks in use"),
+            ("samples", "small blocks that the heap profiler sampled"),
+            ("large", "a large block"),
+            ("kept", "freed, kept by a thread for its next request"),
+            ("dirty", "unused, with memory"),
+            ("muzzy", "unused, the system may take the memory"),
+            ("retained", "addresses without memory"),
+            ("aside", "unused, set aside"),
+            ("guarded", "guarded samples"),
+            ("metadata", "the allocator's own records"),
+        ];
+        assert_eq!(State::ALL.map(State::words), expected);
+        let names = State::ALL.map(|state| serde_json::to_value(state).unwrap());
+        assert_eq!(names, expected.map(|(name, _)| serde_json::Value::from(name)));
+    }
 }

@@ -189,4 +189,22 @@ a file does not tell who holds it
         assert_eq!(text.as_deref(), Some(expected));
         assert_eq!(Place::in_file(None).describe(Address(1)), None);
     }
+
+    #[test]
+    fn what_lies_beside_the_blocks_and_samples_is_said() {
+        // The page has one block, which is smaller.
+        let run = Run { block: 4000, blocks: 1, used: 1, ..run(16, 1, State::Slab) };
+        let counts = serde_json::json!({ "objects": 0, "requested": 0, "oldest_ms": null });
+        let json = serde_json::json!({ "run": run, "sites": [], "others": counts });
+        let place = Place::parse(json.to_string().as_bytes()).unwrap();
+        let expected = "\
+0x10fff: slab, 4 KiB from 0x10000 on, arena 1
+  1 of 1 blocks of 4000 bytes are in use (100 %)
+  the address lies behind the last block
+  huge pages not asked for
+  a purge would give back 0 B; 0 B are without memory
+no sampled block is in use here
+";
+        assert_eq!(place.describe(Address(0x10fff)).as_deref(), Some(expected));
+    }
 }

@@ -121,11 +121,15 @@ impl Exporter {
 
     /// Returns the body of an answer with status 200.
     pub(crate) fn get(&self, path: &str, question: Question<'_>) -> Outcome<Bytes> {
+        self.get_within(PATIENCE, path, question)
+    }
+
+    fn get_within(&self, patience: Duration, path: &str, question: Question<'_>) -> Outcome<Bytes> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.unreachable(&error))?;
-        let answer = async { tokio::time::timeout(PATIENCE, self.asked(path, question)).await };
+        let answer = async { tokio::time::timeout(patience, self.asked(path, question)).await };
         runtime.block_on(answer).unwrap_or_else(|_| {
-            let seconds = PATIENCE.as_secs();
+            let seconds = patience.as_secs();
             Err(Failure::new(format!("{}: no answer within {seconds} s", self.name())))
         })
     }
@@ -196,6 +200,7 @@ impl Exporter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
 
     #[test]
     fn words_name_exporters_and_files() {
@@ -241,5 +246,15 @@ mod tests {
         let exporter = Exporter::Unix("/nowhere".into());
         let expected = "cannot connect to unix:/nowhere: no such file or directory";
         assert_eq!(exporter.get("/map", Question::default()), Err(Failure::new(expected)));
+    }
+
+    /// Its connections are taken by the system, and by nobody else.
+    #[test]
+    fn an_exporter_that_does_not_answer_is_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let exporter = Exporter::Tcp(address.clone());
+        let answer = exporter.get_within(Duration::ZERO, "/map", Question::default());
+        assert_eq!(answer, Err(Failure::new(format!("{address}: no answer within 0 s"))));
     }
 }
