@@ -146,3 +146,56 @@ fn print(
     });
     written.map_err(failure)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_whose_addresses_are_taken_is_said() {
+        let name = format!("lumalloc-cli-region-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        let first = SharedRegion::open_or_make(&name, 1 << 16).unwrap();
+        let second = open(&path).err();
+        drop(first);
+        std::fs::remove_file(&path).unwrap();
+        let why = "its addresses are in use in this process";
+        assert_eq!(second, Some(failure(format!("{}: {why}", path.display()))));
+    }
+
+    #[test]
+    fn who_was_in_the_region_is_said() {
+        let shown = |process, ended| {
+            let report = Report {
+                address: 0x7000,
+                busy: 2,
+                busy_bytes: 96,
+                busy_largest: 64,
+                free: 1,
+                free_bytes: 4000,
+                free_largest: 4000,
+                extent: 8192,
+                room: 65536,
+                process,
+                ended,
+            };
+            let mut text = Vec::new();
+            write(&report, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let numbers = "\
+address   7000
+in use    2 blocks, 96 bytes, the largest 64
+free      1 blocks, 4000 bytes, the largest 4000
+extent    8192 bytes, room for 65536
+";
+        for (process, ended, lock) in [
+            (None, false, "free"),
+            (Some(7), true, "process 7 ended in a call; taken over"),
+            (Some(7), false, "process 7 was in a call"),
+        ] {
+            assert_eq!(shown(process, ended), format!("{numbers}lock      {lock}\n"));
+        }
+    }
+}

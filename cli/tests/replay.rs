@@ -66,6 +66,9 @@ fn the_report_counts_calls_and_what_is_left() {
         lines[5].starts_with("peak extent      ") && lines[5].ends_with(" times the peak in use"),
         "{lines:?}"
     );
+    let extent =
+        lines[6].strip_prefix("extent at end    ").and_then(|it| it.strip_suffix(" bytes"));
+    assert!(extent.is_some_and(|bytes| bytes.parse::<usize>().is_ok()), "{lines:?}");
     assert_eq!(
         lines[7..],
         [
@@ -83,6 +86,30 @@ fn an_empty_trace_tells_no_time_of_a_call() {
     assert_eq!((status, errors.as_str()), (Some(0), ""));
     let time = text.lines().find(|line| line.starts_with("time ")).expect("a time");
     assert!(time.ends_with(" ms"), "{time}");
+}
+
+/// The block that a region hands out a second time shows that the region was cleared.
+#[test]
+fn clearings_are_counted() {
+    let trace = Trace::new("clearings", "0:10:100:0:7000:b:\n0:10:100:0:7000:b:\n");
+    let lines = trace.lines(&[]);
+    assert_eq!(lines[2], "                 1 times a region was cleared");
+}
+
+/// All regions are open at once, and each has at least a page.
+#[test]
+fn regions_that_find_no_memory_are_said() {
+    let regions = || 0x1000..0x1000 + 60_000;
+    let allocated = regions().map(|n| format!("0:{n:x}0:8:0:{n:x}:b:\n"));
+    let freed = regions().map(|n| format!("{n:x}0:0:8:0:{n:x}:b:\n"));
+    let trace = Trace::new("no-memory", &allocated.chain(freed).collect::<String>());
+    let script = "ulimit -v 2097152; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "replay", "--rounds", "1"]);
+    let output = command.arg(&trace.0).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let expected = (Some(1), "lumalloc: replay: no memory for a region\n");
+    assert_eq!((output.status.code(), errors.as_str()), expected);
 }
 
 #[test]

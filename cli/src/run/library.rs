@@ -19,7 +19,7 @@ pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
     } else if let Some(path) = named {
         named_file(Path::new(&path), VARIABLE)?
     } else {
-        beside(&own_directory()?)?
+        beside(&own_directory(std::env::current_exe())?)?
     };
     check(&path)?;
     Ok(path)
@@ -40,9 +40,14 @@ pub(crate) fn exporter(library: &Path, origin: &str) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-fn own_directory() -> Outcome<PathBuf> {
-    let executable = std::env::current_exe()
-        .map_err(|error| failure(format!("cannot find this executable: {error}")))?;
+fn own_directory(executable: std::io::Result<PathBuf>) -> Outcome<PathBuf> {
+    let executable = executable.map_err(|error| {
+        let reason = reason(&error);
+        failure(format!(
+            "cannot find this executable, which {NAME} lies beside: {reason}; name it with \
+             --library PATH or {VARIABLE}"
+        ))
+    })?;
     Ok(executable.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
@@ -164,5 +169,16 @@ mod tests {
         assert!(splits_in_preload(OsStr::new("/a b/l.so")));
         assert!(splits_in_preload(OsStr::new("/a:b/l.so")));
         assert!(!splits_in_preload(OsStr::new("/a-b/l.so")));
+    }
+
+    #[test]
+    fn an_executable_that_is_not_found_is_said() {
+        let failure = own_directory(Err(std::io::Error::from_raw_os_error(2))).unwrap_err();
+        assert_eq!(failure.status, 125);
+        assert_eq!(
+            failure.message,
+            "run: cannot find this executable, which liblumalloc.so lies beside: no such file or \
+             directory; name it with --library PATH or LUMALLOC_LIBRARY"
+        );
     }
 }

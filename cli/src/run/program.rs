@@ -173,4 +173,19 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         assert_eq!(escapes_preloading(&own, &own), None);
     }
+
+    #[test]
+    fn a_program_of_another_processor_cannot_be_preloaded() {
+        let own = std::env::current_exe().unwrap();
+        let mut start = Vec::new();
+        File::open(&own).unwrap().take(4096).read_to_end(&mut start).unwrap();
+        // e_machine.
+        start[18] ^= 0xff;
+        let name = format!("lumalloc-other-processor-{}", std::process::id());
+        let other = std::env::temp_dir().join(name);
+        std::fs::write(&other, start).unwrap();
+        let reason = escapes_preloading(&other, &own);
+        std::fs::remove_file(&other).unwrap();
+        assert_eq!(reason, Some("program for another kind of processor than the library"));
+    }
 }

@@ -3,7 +3,7 @@
 use super::not_tried::not_tried;
 use super::{Directory, harmless_library, outcome, refusal};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -52,6 +52,34 @@ fn grant(file: &str) -> std::io::Result<()> {
         libc::setxattr(file.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
     };
     if refused == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// A program that is another user's when it runs. Root makes one; others find one.
+fn program_of_another(directory: &Directory) -> Option<(String, &'static [&'static str])> {
+    if is_root() {
+        let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
+        chown(&program, Some(NOBODY), None).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+        return Some((program, &[]));
+    }
+    let found = fs::metadata("/bin/su").is_ok_and(|su| su.uid() == 0 && su.mode() & 0o4000 != 0);
+    found.then(|| ("/bin/su".to_owned(), &["--version"][..]))
+}
+
+#[test]
+fn a_program_of_another_user_runs_with_a_warning() {
+    let directory = Directory::for_all("setuid");
+    let Some((program, words)) = program_of_another(&directory) else {
+        not_tried("a setuid program", "this is not root, and /bin/su is none");
+        return;
+    };
+    let mut run = directory.command();
+    run.args(["--library", &harmless_library(), "--", &program]).args(words);
+    let (status, _, errors) = outcome(&mut run);
+    let warning = format!(
+        "lumalloc: run: warning: {program}: setuid or setgid program; preloading has no effect\n"
+    );
+    assert_eq!((status, errors), (Some(0), warning));
 }
 
 const GRANTED: &str = "LUMALLOC_RUN_GRANTED";
