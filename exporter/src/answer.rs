@@ -33,3 +33,14 @@ pub(crate) fn line(status: StatusCode, line: impl std::fmt::Display) -> Answer {
     *answer.status_mut() = status;
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_memory_says_so() {
+        let text = "there is no memory for an answer\n";
+        assert_eq!(crate::testing::said(no_memory()), (503, text.into()));
+    }
+}

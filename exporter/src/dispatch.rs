@@ -168,7 +168,7 @@ impl Dispatch {
         match self.worker.run(until, route.surface == Surface::Metrics, job) {
             Ok(answer) => self.in_time(until, answer).await,
             Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
-            Err(Busy::Gone) => line(UNAVAILABLE, "the exporter stops"),
+            Err(Busy::Gone) => line(UNAVAILABLE, "the exporter's reading thread has ended"),
         }
     }
 
@@ -252,24 +252,33 @@ mod tests {
     use crate::answer::{BINARY, body};
     use crate::routes::First;
     use crate::testing::{get, said};
+    use hyper::body::Frame;
+    use std::pin::Pin;
+    use std::task::{Context as Task, Poll};
     use tokio::task::yield_now;
 
     /// A difference between two readings that takes ten minutes.
-    static SLOW: Route = Route {
-        path: "/slow",
-        method: hyper::Method::GET,
-        surface: Surface::Admin,
-        place: Place::Reader,
-        open: false,
-        alone: true,
-        body: 0,
-        first: Some(First {
-            wait: |_| Ok(Some(Duration::from_secs(600))),
-            read: |_, _| body(BINARY, vec![0; BYTES]),
-        }),
-        answer: |_, _| body(BINARY, vec![0; BYTES]),
-    };
+    static SLOW: Route = slow(0);
+    /// The same, with bodies of any length.
+    static UNBOUNDED: Route = slow(usize::MAX);
     const BYTES: usize = 5000;
+
+    const fn slow(longest: usize) -> Route {
+        Route {
+            path: "/slow",
+            method: hyper::Method::GET,
+            surface: Surface::Admin,
+            place: Place::Reader,
+            open: false,
+            alone: true,
+            body: longest,
+            first: Some(First {
+                wait: |_| Ok(Some(Duration::from_secs(600))),
+                read: |_, _| body(BINARY, vec![0; BYTES]),
+            }),
+            answer: |_, _| body(BINARY, vec![0; BYTES]),
+        }
+    }
 
     #[test]
     fn few_requests_wait_for_their_second_reading_and_what_they_keep_is_counted() {
@@ -312,5 +321,46 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let answer = runtime.block_on(dispatch.answer(&SLOW, get("/slow")));
         assert_eq!(said(answer), (503, "too many answers wait to be taken\n".into()));
+    }
+
+    /// A body that breaks off, or if it did not, would be of any length.
+    struct Broken;
+
+    impl Body for Broken {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Task<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+            Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())))
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_had_is_said() {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (route, answer) in [
+            (&SLOW, (400, "the body did not arrive\n".into())),
+            (&UNBOUNDED, (503, "there is no memory for the body\n".into())),
+        ] {
+            let (head, body) = Request::post("/slow").body(Broken).unwrap().into_parts();
+            let arrived = || panic!("it did not arrive");
+            let asked = service.dispatch().asked(route, head, body, arrived);
+            assert_eq!(said(runtime.block_on(asked)), answer);
+        }
+    }
+
+    #[test]
+    fn without_its_reading_thread_the_exporter_says_so() {
+        let service = Exporter::builder().service().unwrap();
+        let worker = Arc::new(Worker::ended());
+        let dispatch = Dispatch { worker, ..service.dispatch().clone() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answer = runtime.block_on(dispatch.answer(&SLOW, get("/slow")));
+        let text = "the exporter's reading thread has ended\n";
+        assert_eq!(said(answer), (503, text.into()));
     }
 }

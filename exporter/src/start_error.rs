@@ -93,3 +93,18 @@ impl From<TokenError> for StartError {
         StartError::Token(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_lacks_is_said() {
+        let thread = StartError::Thread(io::Error::from_raw_os_error(11));
+        let text = "cannot start a thread: Resource temporarily unavailable (os error 11)";
+        assert_eq!(thread.to_string(), text);
+        let late = StartError::Late(Duration::from_secs(15));
+        let text = "not ready after 15s, for lack of memory or by a slow disk";
+        assert_eq!(late.to_string(), text);
+    }
+}

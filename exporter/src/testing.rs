@@ -1,12 +1,16 @@
 //! Requests and answers without a socket.
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::namespace::Linked;
+use crate::namespace::{Linked, Namespace};
 use crate::routes::Asked;
 use crate::settings::Settings;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::Request;
+use lumalloc_ctl::{Buffers, Error};
+use lumalloc_namespace::MAX_DEPTH;
+use lumalloc_namespace::heap_map::Part;
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +53,32 @@ pub(crate) fn json(answer: Answer) -> serde_json::Value {
     let (status, text) = said(answer);
     assert_eq!(status, 200, "{text}");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// An allocator in which no key exists.
+pub(crate) struct Mute;
+
+impl Namespace for Mute {
+    fn mib(&self, _: &str, _: &mut [usize; MAX_DEPTH]) -> Result<usize, Error> {
+        Err(Error::NoEntry)
+    }
+
+    #[allow(unsafe_code, reason = "the trait has it so")]
+    unsafe fn call(&self, _: &[usize], _: Buffers) -> Result<(), Error> {
+        Err(Error::NoEntry)
+    }
+
+    fn print(&self, _: &CStr) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn map(&self, _: Part) -> Result<Vec<u8>, Error> {
+        Err(Error::NoEntry)
+    }
+
+    fn map_at(&self, _: usize) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// A directory that is removed at the end of the test.

@@ -93,6 +93,14 @@ impl Worker {
 }
 
 impl Worker {
+    /// Returns one whose thread has ended, as after a panic in its chores.
+    #[cfg(test)]
+    pub(crate) fn ended() -> Worker {
+        let jobs = Mutex::new(Some(sync_channel(0).0));
+        let thread = quiet_thread::spawn("lumalloc-ended", || ()).expect("a thread");
+        Worker { jobs, waiting: Arc::default(), thread }
+    }
+
     /// Has the thread do its chores soon. If a job waits, they are done after it anyway.
     pub(crate) fn wake(&self) {
         if self.waiting.load(Relaxed) == 0 {
@@ -144,6 +152,7 @@ impl Job {
 mod tests {
     use super::*;
     use crate::answer::{TEXT, body};
+    use crate::testing::said;
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::channel;
 
@@ -277,5 +286,14 @@ mod tests {
             drop(worker);
             assert!(waits.blocking_recv().is_ok());
         }
+    }
+
+    #[test]
+    fn a_job_that_panics_is_answered_and_the_next_one_done() {
+        let worker = idle();
+        let failed = worker.run(later(), true, || panic!("on purpose")).unwrap();
+        let text = "the answer could not be made\n";
+        assert_eq!(said(failed.blocking_recv().unwrap()), (500, text.into()));
+        assert!(worker.run(later(), true, answer).unwrap().blocking_recv().is_ok());
     }
 }

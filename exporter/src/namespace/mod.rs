@@ -287,4 +287,11 @@ mod tests {
             assert!(row_of(wrong).is_none(), "{wrong}");
         }
     }
+
+    #[test]
+    #[should_panic(expected = "version has no component 1")]
+    fn a_key_gets_no_number_behind_its_end() {
+        let namespace: &dyn Namespace = &Linked;
+        let _ = namespace.find("version").unwrap().with(1, 0);
+    }
 }

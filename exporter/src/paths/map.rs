@@ -115,6 +115,8 @@ fn with_frames(text: &[u8], mut symbols: Symbols) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+    use crate::testing::Mute;
     use crate::testing::{context, get, json, said};
 
     fn asked(path: &str) -> Json {
@@ -182,5 +184,12 @@ mod tests {
         }
         let answer = said(map(&context(), &get("/map?arena=4000")));
         assert_eq!(answer, (404, "no such arena: 4000\n".to_string()));
+    }
+
+    #[test]
+    fn a_map_that_cannot_be_read_is_said() {
+        let context = Context::new(&Mute, Settings::default());
+        let text = "the map could not be read: NoEntry\n";
+        assert_eq!(said(map(&context, &get("/map"))), (500, text.into()));
     }
 }

@@ -77,6 +77,5 @@ fn zipped(kind: &'static str, text: String) -> Answer {
 }
 
 #[cfg(test)]
-#[allow(unsafe_code, reason = "an allocator of the test")]
 #[path = "metrics_test.rs"]
 mod tests;

@@ -1,16 +1,13 @@
 //! Formats, encodings and errors of `/metrics`.
 use super::*;
-use crate::namespace::{Linked, Namespace};
+use crate::namespace::Linked;
 use crate::settings::Settings;
+use crate::testing::Mute;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
-use lumalloc_ctl::{Buffers, Error};
-use lumalloc_namespace::MAX_DEPTH;
-use lumalloc_namespace::heap_map::Part;
-use std::ffi::CStr;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -64,31 +61,6 @@ fn gzip_is_sent_to_those_who_like_it() {
     assert!(text.starts_with("# HELP lumalloc_build_info "), "{text}");
     let answer = ask("/metrics", &[(ACCEPT_ENCODING, "gzip;q=0")]);
     assert!(!answer.headers().contains_key(CONTENT_ENCODING));
-}
-
-/// An allocator in which no key exists.
-struct Mute;
-
-impl Namespace for Mute {
-    fn mib(&self, _: &str, _: &mut [usize; MAX_DEPTH]) -> Result<usize, Error> {
-        Err(Error::NoEntry)
-    }
-
-    unsafe fn call(&self, _: &[usize], _: Buffers) -> Result<(), Error> {
-        Err(Error::NoEntry)
-    }
-
-    fn print(&self, _: &CStr) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn map(&self, _: Part) -> Result<Vec<u8>, Error> {
-        Err(Error::NoEntry)
-    }
-
-    fn map_at(&self, _: usize) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 #[test]

@@ -62,7 +62,10 @@ impl fmt::Display for Failure {
                 to,
                 "the recording was ended at once, as no thread can be started to end it: {error}"
             ),
-            Failure::Error(error) => write!(to, "the heap monitor failed: error {}", error.errno()),
+            Failure::Error(error) => {
+                let error = io::Error::from_raw_os_error(error.errno());
+                write!(to, "the heap monitor failed: {error}")
+            }
         }
     }
 }
@@ -226,6 +229,12 @@ mod tests {
         assert_eq!(said(failure.into()), (503, reason.into()));
     }
 
+    #[test]
+    fn another_failure_is_the_system_s_text() {
+        let text = "the heap monitor failed: Cannot allocate memory (os error 12)\n";
+        assert_eq!(said(Failure::Error(Error::NoMemory).into()), (500, text.into()));
+    }
+
     /// The process has one recording at a time, so this is one test.
     #[test]
     fn a_recording_is_begun_and_ended() {
@@ -302,6 +311,11 @@ mod tests {
         end_own(&Linked, unwritten);
         assert!(is_active() && number().is_none());
         act("monitor.stop");
+        // Begun elsewhere, so that its name is not known here, and without a file that is whole.
+        begin_elsewhere("removed.events");
+        std::fs::remove_file(directory.0.join("removed.events.tmp")).unwrap();
+        let unwritten = "the file cannot be written\n";
+        assert_eq!(said(stop(context, &post("/monitor/stop", ""))), (500, unwritten.into()));
         // The file of one that was ended elsewhere is not that of the next one.
         begin();
         act("monitor.stop");

@@ -14,6 +14,7 @@ use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
 use lumalloc_report::symbols::Search;
 use lumalloc_report::{difference, with_lines};
 use std::fmt::Write;
+use std::io;
 use std::time::Duration;
 
 /// What `/debug/pprof/` says.
@@ -153,7 +154,11 @@ pub(crate) fn command_line(_: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
     }
-    match std::fs::read("/proc/self/cmdline") {
+    words_of(std::fs::read("/proc/self/cmdline"))
+}
+
+fn words_of(command_line: io::Result<Vec<u8>>) -> Answer {
+    match command_line {
         Ok(mut words) => {
             words.truncate(words.strip_suffix(&[0]).map_or(words.len(), <[u8]>::len));
             body(TEXT, words)
@@ -179,10 +184,13 @@ pub(crate) fn symbol(context: &Context, asked: &Asked) -> Answer {
     } else {
         asked.uri().query().unwrap_or_default().as_bytes()
     };
-    let text = String::from_utf8_lossy(text);
+    names_of(&String::from_utf8_lossy(text), Symbols::of_process())
+}
+
+fn names_of(text: &str, symbols: io::Result<Symbols>) -> Answer {
     let given = text.split(['+', ' ', '\n']).filter(|address| !address.is_empty());
     let mut answer = String::from("num_symbols: 1\n");
-    let mut symbols = match Symbols::of_process() {
+    let mut symbols = match symbols {
         Ok(symbols) => symbols,
         Err(error) => {
             let reason = format_args!("/proc/self/maps cannot be read: {error}");
@@ -276,5 +284,14 @@ mod tests {
         let (status, words) = said(command_line(&context(), &get("/debug/pprof/cmdline")));
         let program = std::env::args().next().unwrap();
         assert_eq!((status, words.split('\0').next()), (200, Some(program.as_str())));
+    }
+
+    #[test]
+    fn without_proc_the_answers_say_what_cannot_be_read() {
+        let missing = || io::Error::from_raw_os_error(libc::ENOENT);
+        let text = "the command line cannot be read: No such file or directory (os error 2)\n";
+        assert_eq!(said(words_of(Err(missing()))), (503, text.into()));
+        let text = "/proc/self/maps cannot be read: No such file or directory (os error 2)\n";
+        assert_eq!(said(names_of("0x1", Err(missing()))), (503, text.into()));
     }
 }

@@ -130,6 +130,11 @@ mod tests {
             ("arenas.lookup", "it takes addresses, which no request may give"),
             ("experimental.utilization.query", "it takes addresses, which no request may give"),
             ("experimental.arenas_create_ext", "it takes addresses, which no request may give"),
+            (
+                "vm.region.<i>.compact",
+                "it calls the region's discipline, which may be a function of the program, in \
+                 another thread",
+            ),
             ("ctl.help", "it answers questions, and changes nothing"),
             ("arena.<i>.dss", unlisted),
             ("arena.<i>.retain_grow_limit", unlisted),

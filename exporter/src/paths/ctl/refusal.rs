@@ -219,3 +219,26 @@ impl From<Refusal> for Answer {
         answer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::row_of;
+    use crate::testing::said;
+
+    #[test]
+    fn each_error_of_a_key_has_its_meaning() {
+        for (error, text) in [
+            (Error::NoEntry, "epoch: it does not exist here (ENOENT)\n"),
+            (Error::NotPermitted, "epoch: it is not permitted (EPERM)\n"),
+            (Error::Invalid, "epoch: it is out of range (EINVAL)\n"),
+            (Error::Again, "epoch: the system cannot do it now (EAGAIN)\n"),
+            (Error::Busy, "epoch: what is held stands in the way (EBUSY)\n"),
+            (Error::Fault, "epoch: it cannot be done (EFAULT)\n"),
+            (Error::NoMemory, "epoch: there is no memory for it (ENOMEM)\n"),
+        ] {
+            let row = row_of("epoch").unwrap();
+            assert_eq!(said(Refusal::Refused(row, error, None).into()).1, text);
+        }
+    }
+}
