@@ -294,6 +294,8 @@ mod tests {
             sample: vec![Sample { location_id: vec![9], ..Sample::default() }],
             ..decode(&file).unwrap()
         };
-        assert_eq!(difference(&lost.encode_to_vec(), &file).unwrap_err(), LOST);
+        let expected = "a sample has a location that is not in the file";
+        assert_eq!(difference(&lost.encode_to_vec(), &file).unwrap_err(), expected);
+        assert_eq!(difference(&file, &lost.encode_to_vec()).unwrap_err(), expected);
     }
 }

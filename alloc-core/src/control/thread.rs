@@ -271,3 +271,20 @@ pub fn ncached_max(size: usize) -> Option<usize> {
 pub fn set_ncached_max(text: &[u8]) -> bool {
     own().is_some_and(|thread| thread_limits::set_ncached_max(thread, text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MoveError;
+    use std::string::ToString;
+
+    #[test]
+    fn why_a_thread_cannot_move_is_said() {
+        for (error, text) in [
+            (MoveError::NoSuchArena, "there is no arena with this index"),
+            (MoveError::ByCpu, "arenas are chosen by CPU (opt.percpu_arena)"),
+            (MoveError::NoMemory, "there is no memory for the thread's cache"),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

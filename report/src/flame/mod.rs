@@ -70,6 +70,9 @@ mod tests {
             ]
         );
         assert!(svg.contains(">a&lt;b: live bytes</text>"), "{svg}");
+        let note = "Callers are above what they call. Each allocation was counted. Click to \
+                    enlarge.";
+        assert!(svg.contains(&format!(">{note}</text>")), "{svg}");
         let svg = graph(file(), Value::Allocations);
         assert!(svg.contains("<title>all&#10;5 allocations, 100.0%"), "{svg}");
     }
@@ -86,8 +89,10 @@ mod tests {
         let mut file = file();
         file.profile.period = 1000;
         let svg = graph(file, Value::LiveBytes);
+        let note = "Callers are above what they call. Widths are estimates from samples. Click to \
+                    enlarge.";
         assert!(
-            svg.contains("<title>all&#10;100 B ± ") && svg.contains("Widths are estimates"),
+            svg.contains("<title>all&#10;100 B ± ") && svg.contains(&format!(">{note}</text>")),
             "{svg}"
         );
     }

@@ -302,4 +302,21 @@ mod tests {
         }
         assert_eq!(name("malloc", Some("malloc")), "malloc");
     }
+
+    #[test]
+    fn a_file_without_a_build_id_gets_its_symbols_by_its_link() {
+        let directory = Directory::new("no-build-id");
+        let (code, library) = (directory.0.join("code.c"), directory.0.join("libx.so"));
+        std::fs::write(&code, CODE).expect("written");
+        let flags = ["-shared", "-fPIC", "-Wl,--build-id=none", "-s", "-o"].map(Path::new);
+        tool("gcc", &[&flags[..], &[&library, &code]].concat());
+        let (mapping, search) = (Mapping::default(), Search::default());
+        let module = Module::find(&mapping, &library, &search, &mut Vec::new());
+        let expected = format!(
+            "{}: it has no symbols for some addresses; debug information would be in a file that \
+             .gnu_debuglink names",
+            library.display()
+        );
+        assert_eq!(module.advice(true), Some(expected));
+    }
 }

@@ -67,3 +67,28 @@ fn number(total: &Tally, value: Value, bytes: Bytes) -> String {
     let number = text(total.value(value));
     if error > 0.0 { format!("{number} ± {}", text(error.round() as i64)) } else { number }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+    use crate::symbols::Search;
+
+    #[test]
+    fn how_the_numbers_were_made_is_said() {
+        let how_of = |notes: &[&str], period| {
+            let mut file = notes.iter().fold(File::default(), |file, note| file.comment(note));
+            file.profile.period = period;
+            let file = file.path("main > keep", 512, 1702, 851);
+            how(&Report::new(file.read(), &Search::default()))
+        };
+        assert_eq!(how_of(&[], 0), "each allocation was counted");
+        let sampled = "estimates from samples, one in 4096 bytes; ± is one standard error";
+        let own = ["lumalloc=0.1.0", "pid=7"];
+        assert_eq!(how_of(&own[..1], 4096), format!("lumalloc 0.1.0: {sampled}"));
+        assert_eq!(how_of(&own, 4096), format!("lumalloc 0.1.0, process 7: {sampled}"));
+        let exact = ["prof.since_start=1", "class.512=900 1800"];
+        let corrected = format!("{sampled}; corrected by exact counts");
+        assert_eq!(how_of(&exact, 4096), corrected);
+    }
+}
