@@ -112,7 +112,10 @@ fn begin_monitor() {
         Err(monitor::Refusal::BadName) => message::write(
             b"<lumalloc>: the heap monitor has no name for its file: see prof_prefix\n",
         ),
-        Err(_) => message::warn(b"<lumalloc>: the heap monitor could not begin\n"),
+        Err(_) => message::warn(
+            b"<lumalloc>: the heap monitor could not begin: there is no memory for it, or the \
+              system refuses membarrier\n",
+        ),
     }
 }
 

@@ -48,7 +48,28 @@ mod tests {
     #[test]
     fn reasons_are_those_of_the_system() {
         let known = (1..200).filter_map(|error| Some((error, of(error)?)));
-        for (error, reason) in known {
+        let expected = [
+            (libc::EPERM, "operation not permitted"),
+            (libc::ENOENT, "no such file or directory"),
+            (libc::EIO, "input/output error"),
+            (libc::EBADF, "bad file descriptor"),
+            (libc::ENOMEM, "cannot allocate memory"),
+            (libc::EACCES, "permission denied"),
+            (libc::EEXIST, "file exists"),
+            (libc::ENOTDIR, "not a directory"),
+            (libc::EISDIR, "is a directory"),
+            (libc::ENFILE, "too many open files in system"),
+            (libc::EMFILE, "too many open files"),
+            (libc::EFBIG, "file too large"),
+            (libc::ENOSPC, "no space left on device"),
+            (libc::EROFS, "read-only file system"),
+            (libc::EPIPE, "broken pipe"),
+            (libc::ENAMETOOLONG, "file name too long"),
+            (libc::ELOOP, "too many levels of symbolic links"),
+            (libc::EDQUOT, "disk quota exceeded"),
+        ];
+        assert_eq!(known.collect::<Vec<_>>(), expected);
+        for (error, reason) in expected {
             let system = std::io::Error::from_raw_os_error(error).to_string().to_lowercase();
             assert_eq!(system, std::format!("{reason} (os error {error})"));
         }

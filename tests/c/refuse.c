@@ -49,7 +49,10 @@ static void read_variable(const char *entry) {
     }
 }
 
+static atomic_bool has_begun;
+
 __attribute__((constructor)) static void begin(void) {
+    atomic_store(&has_begun, true);
     for (char **entry = environ; *entry != NULL; entry++) read_variable(*entry);
 }
 
@@ -159,6 +162,8 @@ long syscall(long number, ...) {
     for (int i = 0; i < 6; i++) more[i] = va_arg(list, long);
     va_end(list);
     bool is_of_proc = number == SYS_openat && strncmp((const char *)more[1], "/proc/", 6) == 0;
+    /* The allocator's constructors, which run before the one here, may begin a recording. */
+    if (number == SYS_membarrier && !atomic_load(&has_begun)) begin();
     if (number == SYS_membarrier && is_refused("membarrier")) return refuse(ENOSYS);
     if (is_of_proc && is_counted("open")) return refuse(EACCES);
     if (number == SYS_read && more[0] == atomic_load(&of_proc) && is_counted("read")) return refuse(EIO);

@@ -91,6 +91,15 @@ fn without_membarrier_nothing_is_recorded() {
     assert_eq!(files(&directory), [""; 0]);
 }
 
+#[test]
+fn the_option_says_that_without_membarrier_nothing_is_recorded() {
+    let (directory, status, errors) = refused("membarrier", "work", "monitor:true");
+    let expected = "<lumalloc>: the heap monitor could not begin: there is no memory for it, or \
+                    the system refuses membarrier\n";
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", expected));
+    assert_eq!(files(&directory), [""; 0]);
+}
+
 /// A name from the root needs no working directory.
 #[test]
 fn without_a_working_directory_only_whole_paths_are_recorded_to() {
