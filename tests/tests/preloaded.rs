@@ -226,6 +226,34 @@ fn without_memory_it_answers_and_the_program_goes_on() {
     assert_eq!(run.stdout(), "first serves\nwithout memory serves\n");
 }
 
+/// A fault of the exporter is said in one line, with its place and its reason.
+#[test]
+fn an_exporter_that_stops_says_why_and_the_program_goes_on() {
+    let program = cc("exporter_stopped.c", &["-rdynamic"]);
+    let port = free_port();
+    let run = serving(program, &format!("127.0.0.1:{port}")).args([&port.to_string()]);
+    let text = run.stdout();
+    let (said, rest) = text.split_once('\n').expect("two lines");
+    let (place, why) = said.split_once(".rs:").expect("a place");
+    assert!(place.starts_with("<lumalloc>: exporter: it stopped at "), "{text}");
+    let (line, why) = why.split_once(": ").expect("a reason");
+    assert!(line.parse::<u32>().is_ok(), "{text}");
+    let (first, last) = ("unexpected error when polling the I/O driver: ", "; the program goes on");
+    assert!(why.starts_with(first) && why.ends_with(last), "{text}");
+    assert_eq!(rest, "went on\n");
+}
+
+#[test]
+fn a_c_library_that_starts_no_program_is_said() {
+    let mut preloaded = cc("exporter_no_start.c", &["-shared", "-fPIC"]).into_os_string();
+    preloaded.push(":");
+    preloaded.push(liblumalloc_exporter());
+    let output = Run::plain("/bin/true").env("LD_PRELOAD", preloaded).output();
+    let says = "<lumalloc>: exporter: the C library has no __libc_start_main\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), says);
+    assert_eq!(ending(output.status), "exit 127");
+}
+
 /// A program that closes descriptors it did not open loses its exporter, and nothing else.
 #[test]
 fn a_program_that_closes_all_files_goes_on() {
