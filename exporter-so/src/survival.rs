@@ -80,7 +80,7 @@ pub(crate) fn prepare() {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or("", |location| location.file());
         let line = panic.location().map_or(0, std::panic::Location::line);
-        let why = panic.payload_as_str().unwrap_or("for a reason without a text");
+        let why = panic.payload_as_str().unwrap_or("?");
         start::say(&format!("it stopped at {place}:{line}: {why}; the program goes on"));
         loop {
             thread::park();

@@ -39,13 +39,15 @@ pub(crate) fn metrics(context: &Context, asked: &Asked) -> Answer {
     let mut answer = match encode(format, &served) {
         Ok((kind, text)) if negotiate::likes_gzip(asked.headers()) => zipped(kind, text),
         Ok((kind, text)) => body(kind, text),
-        Err(error) => {
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            return line(status, format_args!("the metrics could not be written: {error}"));
-        }
+        Err(error) => return unwritten(&error),
     };
     answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
     answer
+}
+
+fn unwritten(error: &prometheus::Error) -> Answer {
+    let reason = format_args!("the metrics could not be written: {error}");
+    line(StatusCode::INTERNAL_SERVER_ERROR, reason)
 }
 
 /// Returns the collectors that a query asks for. Source: `collect[]` of Prometheus' node exporter.

@@ -72,6 +72,13 @@ fn an_allocator_that_answers_nothing_is_an_error() {
 }
 
 #[test]
+fn metrics_that_cannot_be_written_are_an_error() {
+    let answer = unwritten(&prometheus::Error::Msg("no name".into()));
+    assert_eq!(answer.status(), 500);
+    assert_eq!(text_of(answer), "the metrics could not be written: Error: no name\n");
+}
+
+#[test]
 fn detail_is_asked_for() {
     let plain = text_of(ask("/metrics", &[]));
     assert!(!plain.contains("lumalloc_bin_") && !plain.contains("lumalloc_each_arena_"));

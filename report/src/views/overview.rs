@@ -282,6 +282,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said() {
+        let ever = Options { value: Value::Allocations, ..Options::default() };
+        let text = overview(&report(file(1000)), "a", &ever);
+        let line = "\nArenas by allocations: known of live blocks only\n";
+        assert!(text.contains(line), "{text}");
         let text = overview(&report(File::default()), "a", &Options::default());
         for line in [
             "\nStacks by live bytes: none\n",
