@@ -46,7 +46,7 @@ pub(crate) fn make() {
 /// has not set `malloc_message`.
 pub(crate) fn instead() -> Option<WriteCallback> {
     let before = errno::get();
-    let is_closed = file(libc::STDERR_FILENO).is_none() && variables::program_callback().is_none();
+    let is_closed = variables::program_callback().is_none() && is_closed(libc::STDERR_FILENO);
     let found = is_closed && is_ours(NUMBER.load(Relaxed));
     errno::set(before);
     if found { Some(deliver) } else { None }
@@ -81,7 +81,13 @@ fn duplicate() -> Option<c_int> {
     if number < 0 { None } else { Some(number) }
 }
 
-/// The device and inode of a descriptor's file; `None` if the descriptor is closed.
+/// Whether there is no such descriptor. A sandbox may refuse to tell.
+fn is_closed(number: c_int) -> bool {
+    file(number).is_none() && errno::get() == libc::EBADF
+}
+
+/// The device and inode of a descriptor's file; `None` if there is no such descriptor, or the
+/// system does not tell.
 fn file(number: c_int) -> Option<(u64, u64)> {
     // SAFETY: all zero is a valid `stat`.
     let mut found: libc::stat = unsafe { mem::zeroed() };
@@ -92,6 +98,9 @@ fn file(number: c_int) -> Option<(u64, u64)> {
 
 /// Whether this is still the descriptor that was made, as far as that can be known.
 fn is_ours(number: c_int) -> bool {
+    if number < 0 {
+        return false;
+    }
     // SAFETY: the call takes no pointers.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     flags == libc::FD_CLOEXEC && file(number) == Some((DEVICE.load(Relaxed), INODE.load(Relaxed)))

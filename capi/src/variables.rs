@@ -87,7 +87,7 @@ pub(crate) fn write_to_stderr(text: &[u8]) {
 /// Writes to a descriptor as much as it accepts, and leaves `errno` unchanged.
 pub(crate) fn write_to(descriptor: c_int, text: &[u8]) {
     let before = errno::get();
-    // A short or failed write only loses a message.
-    system_calls::write(descriptor, text);
+    // A failed write only loses a message.
+    let _ = system_calls::write_all(descriptor, text);
     errno::set(before);
 }

@@ -24,8 +24,6 @@ pub(crate) mod protobuf;
 pub(crate) mod process;
 pub mod path;
 #[allow(unsafe_code)]
-pub(crate) mod raised_signals;
-#[allow(unsafe_code)]
 pub mod output_file;
 pub mod ranges;
 pub(crate) mod mappings;

@@ -2,11 +2,10 @@
 
 use crate::path::Path;
 use crate::process::{keep_errno, last_error, process_id};
-use crate::raised_signals;
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use lumalloc::system_calls;
+use lumalloc::system_calls::{self, without_signals};
 
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
@@ -27,25 +26,13 @@ impl File {
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
-        raised_signals::without(|| {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let written = system_calls::write(self.0, rest);
-                match usize::try_from(written) {
-                    Ok(0) => return Err(libc::EIO),
-                    Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                    Err(_) if last_error() == libc::EINTR => {}
-                    Err(_) => return Err(last_error()),
-                }
-            }
-            Ok(())
-        })
+        system_calls::write_all(self.0, bytes)
     }
 
     /// Writes bytes at a place. If they cannot be written whole, the file ends there.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), c_int> {
         let start = libc::off_t::try_from(at).map_err(|_| libc::EFBIG)?;
-        let written = raised_signals::without(|| self.write_from(start, bytes));
+        let written = without_signals(|| self.write_from(start, bytes));
         if written.is_err() {
             // SAFETY: the file is open.
             unsafe { libc::ftruncate(self.0, start) };

@@ -42,6 +42,24 @@ fn asks_for(file: &Path, libraries: &[&str]) {
     assert_eq!(unversioned(file), [""; 0], "{}", file.display());
 }
 
+/// A debugger calls `malloc` for the strings in an expression. It would take a function with that
+/// name and without a path for it, if the debug information had one.
+#[test]
+fn no_other_function_is_taken_for_one_of_c() {
+    let entries = told("readelf", &["--debug-dump=info", "--dwarf-depth=2"], &liblumalloc());
+    let functions = entries
+        .split("\n <1>")
+        .filter(|entry| entry.contains("(DW_TAG_subprogram)") && entry.contains("DW_AT_low_pc"));
+    let name = |entry: &str| -> Option<String> {
+        let line = entry.lines().find(|line| line.contains("DW_AT_name"))?;
+        Some(line.rsplit(": ").next()?.to_owned())
+    };
+    let names: BTreeSet<String> = functions.filter_map(name).collect();
+    assert!(names.len() > 100, "{names:?}");
+    let taken = ["malloc", "calloc", "realloc", "free"].iter().find(|name| names.contains(**name));
+    assert_eq!(taken, None);
+}
+
 #[allow(dead_code, reason = "the tests link nothing")]
 #[path = "../../capi/build/working_set.rs"]
 mod working_set;

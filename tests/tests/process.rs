@@ -6,7 +6,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lumalloc_tests::memory::number;
-use lumalloc_tests::{Run, cc, not_tried, scratch};
+use lumalloc_tests::run::ending;
+use lumalloc_tests::{Run, cc, liblumalloc, not_tried, scratch};
 
 const MIB: u64 = 1024;
 
@@ -304,6 +305,22 @@ fn a_program_in_a_sandbox_can_have_no_files_opened_and_no_threads_started() {
     let with = |conf: &str| Run::preloaded(&program).conf(conf).output().status.success();
     assert!(with("limit_soft:0,background_thread_auto:false"));
     assert!(!with("limit_soft:0") && !with("background_thread_auto:false"), "both are needed");
+}
+
+#[test]
+fn a_message_that_nobody_reads_ends_no_program() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut program = std::process::Command::new("/bin/true");
+    program.env("LD_PRELOAD", liblumalloc()).env("LUMALLOC_CONF", "no_such_option:1");
+    let status = program.stderr(writer).status().expect("it starts");
+    assert_eq!(ending(status), "exit 0");
+}
+
+#[test]
+fn a_sandbox_that_tells_nothing_of_descriptors_does_not_end_who_prints_statistics() {
+    let run = Run::preloaded(cc("proc_sandbox.c", &[])).args(["exit"]).conf("stats_print:true");
+    assert_eq!(ending(run.output().status), "exit 0");
 }
 
 /// A tool may hold a lock in its own `pthread_create` that it also holds while it frees.

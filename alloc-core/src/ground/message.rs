@@ -1,7 +1,7 @@
 //! The destination of messages: standard error, or the sink that the program set
 //! (`malloc_message`).
 
-use super::os;
+use super::raised_signals;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -22,7 +22,7 @@ pub fn write(text: &[u8]) {
     // Acquire: pairs with the Release in `set_sink`.
     let sink = SINK.load(Ordering::Acquire);
     if sink.is_null() {
-        os::write_stderr(text);
+        raised_signals::write_stderr(text);
         return;
     }
     // SAFETY: only `set_sink` stores here, and it stores only functions of this type.

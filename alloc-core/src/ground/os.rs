@@ -145,21 +145,6 @@ pub(crate) fn thread_address() -> usize {
     }
 }
 
-/// Writes all of `text` to standard error, giving up on any error.
-pub(crate) fn write_stderr(text: &[u8]) {
-    keep_errno(|| {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let n = system_calls::write(libc::STDERR_FILENO, rest);
-            if n > 0 {
-                rest = rest.get(n as usize..).unwrap_or(&[]);
-            } else if n == 0 || errno() != libc::EINTR {
-                return;
-            }
-        }
-    });
-}
-
 /// Makes every running thread of the process pass a full memory fence. Returns `false` if the
 /// system cannot.
 pub(crate) fn fence_all_threads() -> bool {
