@@ -127,7 +127,7 @@ pub mod message {
 /// System calls on files that `malloc` and `free` may make too: none is a point of cancellation.
 #[cfg(not(loom))]
 pub mod system_calls {
-    pub use crate::ground::raised_signals::{without_signals, write_all};
+    pub use crate::ground::raised_signals::{without_signals, write_all, write_stderr};
     pub use crate::ground::system_calls::{
         close, fallocate, getrandom, nanosleep, open, pread, pwrite, read, write,
     };

@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn deliver(opaque: *mut c_void, text: *const c_char
 
 /// Writes to standard error as much as it accepts, and leaves `errno` unchanged.
 pub(crate) fn write_to_stderr(text: &[u8]) {
-    write_to(libc::STDERR_FILENO, text);
+    system_calls::write_stderr(text);
 }
 
 /// Writes to a descriptor as much as it accepts, and leaves `errno` unchanged.

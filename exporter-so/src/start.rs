@@ -5,7 +5,8 @@ use exporter::namespace::Preloaded;
 use exporter::wish::{Place, VARIABLE, Wish};
 use exporter::{Builder, Exporter, StartError};
 use std::ffi::{OsString, c_void};
-use std::io::ErrorKind;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::ptr;
@@ -101,7 +102,8 @@ unsafe extern "C" fn at_thread_exit(_: *mut c_void) {
 }
 
 fn builder(wish: Wish, allocator: Preloaded) -> Builder {
-    let builder = Exporter::of(Box::leak(Box::new(allocator))).start_within(PATIENCE);
+    let builder =
+        Exporter::of(Box::leak(Box::new(allocator))).start_within(PATIENCE).own_descriptors();
     let builder = match wish.place {
         Place::Tcp(address) => builder.listen(address),
         Place::Unix(path) => builder.listen_unix(path),
@@ -121,9 +123,16 @@ fn is_taken(why: &(dyn std::error::Error + 'static)) -> bool {
     }
 }
 
-/// Writes one line to standard error.
+/// Writes one line to standard error. That of the process, which the exporter's threads do not have
+/// open.
 pub(crate) fn say(what: &str) {
     let line = format!("<lumalloc>: exporter: {what}\n");
-    // SAFETY: the pointer and the length are those of the text. A failure cannot be reported.
-    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    // SAFETY: the pointer and the length are those of the text.
+    let written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    if written < 0
+        && let Ok(mut process) = OpenOptions::new().append(true).open("/proc/self/fd/2")
+    {
+        // A failure cannot be reported.
+        let _ = process.write_all(line.as_bytes());
+    }
 }

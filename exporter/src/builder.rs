@@ -1,6 +1,7 @@
 //! The builder with which a program configures and starts an exporter.
 use crate::context::Context;
 use crate::counts::Snapshot;
+use crate::descriptors;
 use crate::memory::OwnMemory;
 use crate::namespace::{Linked, Namespace};
 use crate::quiet_thread;
@@ -25,6 +26,7 @@ pub struct Builder {
     pub(crate) settings: Settings,
     token: Option<PathBuf>,
     start_within: Option<Duration>,
+    has_own_descriptors: bool,
 }
 
 impl Exporter {
@@ -49,7 +51,13 @@ impl Exporter {
     /// ```
     #[must_use]
     pub fn of(namespace: &'static dyn Namespace) -> Builder {
-        Builder { namespace, settings: Settings::default(), token: None, start_within: None }
+        Builder {
+            namespace,
+            settings: Settings::default(),
+            token: None,
+            start_within: None,
+            has_own_descriptors: false,
+        }
     }
 
     /// Returns the TCP address that the exporter listens on. If port 0 was requested, it has the
@@ -176,6 +184,16 @@ impl Builder {
         self
     }
 
+    /// Gives the exporter's threads a table of descriptors of their own, where the system can do it
+    /// (Linux 5.9). So the program and the exporter cannot close each other's files, and no child
+    /// inherits those of the exporter. Functions of the program that run on these threads find no
+    /// file of the program open, and standard error neither: messages of panics are lost.
+    #[must_use]
+    pub fn own_descriptors(mut self) -> Builder {
+        self.has_own_descriptors = true;
+        self
+    }
+
     /// Starts the exporter's threads.
     ///
     /// # Errors
@@ -186,6 +204,9 @@ impl Builder {
         // What the exporter keeps is made by a thread of its arena, so it is not the program's.
         let patience = self.start_within;
         let start = move || {
+            if self.has_own_descriptors {
+                descriptors::make_own();
+            }
             OwnMemory::of(self.namespace).enter();
             self.start_here()
         };

@@ -49,6 +49,8 @@ pub(crate) mod paths;
 pub(crate) mod query;
 #[allow(unsafe_code, reason = "masks of signals")]
 pub(crate) mod quiet_thread;
+#[allow(unsafe_code, reason = "the table of descriptors")]
+pub(crate) mod descriptors;
 pub(crate) mod regions;
 pub(crate) mod ring;
 pub(crate) mod routes;

@@ -39,7 +39,11 @@ impl Run {
         let words = machine::words(program.as_ref());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        for variable in ["LD_PRELOAD", "MALLOC_CONF", "LUMALLOC_CONF", "LUMALLOC_EXPORTER"] {
+        // Cargo's path of libraries leads to a build of the library for its own unit tests.
+        let unwanted = ["LD_PRELOAD", "LD_LIBRARY_PATH"];
+        for variable in
+            [&unwanted[..], &["MALLOC_CONF", "LUMALLOC_CONF", "LUMALLOC_EXPORTER"]].concat()
+        {
             command.env_remove(variable);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -36,10 +36,19 @@ pub fn without_signals<T>(write: impl FnOnce() -> Result<T, c_int>) -> Result<T,
     result
 }
 
-/// Writes all of `text` to standard error, giving up on any error.
-pub(crate) fn write_stderr(text: &[u8]) {
+/// Writes all of `text` to standard error, giving up on any error. It is that of the process also
+/// in a thread with a table of descriptors of its own, as those of the exporter, in which that
+/// number cannot be written to.
+pub fn write_stderr(text: &[u8]) {
     keep_errno(|| {
-        let _ = write_all(libc::STDERR_FILENO, text);
+        if write_all(libc::STDERR_FILENO, text) == Err(libc::EBADF) {
+            let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOCTTY;
+            let process = system_calls::open(c"/proc/self/fd/2", how, 0);
+            if process >= 0 {
+                let _ = write_all(process, text);
+                system_calls::close(process);
+            }
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The exporter notes each of its open sockets here. Opening and noting a socket is one step, and
 //! so is forgetting and closing it. A fork waits for the few instructions of such a step.
+use crate::descriptors;
 use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -43,8 +44,12 @@ pub(super) struct Noted(Option<&'static AtomicI32>);
 
 impl Noted {
     /// Notes a socket, within the step that opened it. If the table is full, the socket is not
-    /// noted, and a child keeps it.
+    /// noted, and a child keeps it. If the exporter has a table of descriptors of its own, a child
+    /// has no such socket.
     pub(super) fn new(_step: &Step, socket: RawFd) -> Noted {
+        if descriptors::are_own() {
+            return Noted(None);
+        }
         let free = |cell: &&AtomicI32| {
             cell.compare_exchange(NONE, socket, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };

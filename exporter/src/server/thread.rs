@@ -3,6 +3,7 @@ use super::connection;
 use super::fork::{self, Noted, Step};
 use super::listener::{self, Bound, Listener, SocketFile, Stream};
 use super::places::{Place, Places};
+use crate::answer::{Answer, line};
 use crate::chores::Decay;
 use crate::clock::Clock;
 use crate::context::Context;
@@ -13,11 +14,13 @@ use crate::quiet_thread::{self, Quiet};
 use crate::routes::Surface;
 use crate::start_error::StartError;
 use crate::worker::{STOPS_WITHIN, Worker};
+use hyper::StatusCode;
 use std::future::poll_fn;
+use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -31,6 +34,7 @@ const MOST: usize = 1000;
 /// A running server. It stops when it is dropped.
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
+    worker: Arc<Worker>,
     thread: Quiet,
     /// The address of the admin surface, with the port that was taken.
     pub(crate) address: Option<SocketAddr>,
@@ -48,10 +52,23 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        // The thread itself waits up to `STOPS_WITHIN` for the worker.
+        let told = self.stop.take().map(|stop| tell(&self.worker, stop));
+        // A job of the worker may hang in the allocator.
         self.thread.join(2 * STOPS_WITHIN);
+        drop(told);
     }
+}
+
+/// Has the server stop, on the worker's thread: a runtime is woken through a descriptor, which the
+/// calling thread may not have. The stop is done as long as the caller keeps what is returned.
+fn tell(worker: &Worker, stop: oneshot::Sender<()>) -> Option<oneshot::Receiver<Answer>> {
+    // Without a worker it is left behind, not dropped, because that would wake the runtime here.
+    let stop = ManuallyDrop::new(stop);
+    let work = move || {
+        drop(ManuallyDrop::into_inner(stop));
+        line(StatusCode::NO_CONTENT, "")
+    };
+    worker.run(Instant::now() + 2 * STOPS_WITHIN, true, work).ok()
 }
 
 /// Starts the threads. Returns when the server listens.
@@ -68,9 +85,10 @@ pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Thread)?;
     let (stop, stopped) = oneshot::channel();
-    let run = move || run(&runtime, context, worker, sockets, stopped);
+    let used = Arc::clone(&worker);
+    let run = move || run(&runtime, context, used, sockets, stopped);
     let thread = quiet_thread::spawn("lumalloc-http", run).map_err(StartError::Thread)?;
-    Ok(Running { stop: Some(stop), thread, address: admin, metrics, file })
+    Ok(Running { stop: Some(stop), worker, thread, address: admin, metrics, file })
 }
 
 fn run(
