@@ -191,6 +191,8 @@ plain! {
     zero: bool;
     /// Each call is checked for misuse.
     hardened: bool;
+    /// C++'s `delete` with a size uses the size.
+    sized_delete: bool;
     /// Requests between two guarded samples, on average; 0: none.
     guarded_sample: usize;
     /// The heap profiler may take samples.

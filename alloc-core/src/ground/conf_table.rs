@@ -174,6 +174,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
         },
     ),
     row("hardened", Kind::Bool(|o, on| o.hardened = on)),
+    row("sized_delete", Kind::Bool(|o, on| o.sized_delete = on)),
     none("cache_oblivious", Shape::Bool),
     none("trust_madvise", Shape::Bool),
     none("huge_arena_pac_thp", Shape::Bool),
@@ -357,6 +358,7 @@ mod tests {
             "prof_format",
             "prof_libgcc",
             "prof_seed",
+            "sized_delete",
         ];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));

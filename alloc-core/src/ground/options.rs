@@ -209,6 +209,9 @@ pub struct Options {
     /// Whether each call looks for misuse: overwritten canaries, double frees, wrong sizes. Freed
     /// memory is zeroed, and waits before its reuse.
     pub hardened: bool,
+    /// Whether C++'s `delete` with a size uses the size. If not, it frees as the one without, and a
+    /// program may tell a wrong one.
+    pub sized_delete: bool,
     /// How many requests of up to 4 KiB there are on average between two guarded samples, which get
     /// a page of their own between guard pages. 0 means no samples.
     pub guarded_sample: usize,
@@ -326,6 +329,7 @@ pub(crate) const DEFAULTS: Options = Options {
     junk: Junk { alloc: false, free: false },
     zero: false,
     hardened: false,
+    sized_delete: true,
     guarded_sample: 0,
     limit_soft: -1,
     limit_hard: 0,

@@ -228,8 +228,8 @@ macro_rules! sized_delete {
     )*};
 }
 sized_delete! {
-    _ZdlPvm = Single or DELETE
-    _ZdaPvm = Array or DELETE_ARRAY
+    _ZdlPvm = Single or SIZED
+    _ZdaPvm = Array or SIZED_ARRAY
 }
 
 /// Defines a sized and aligned `operator delete`.
@@ -252,6 +252,6 @@ macro_rules! aligned_sized_delete {
     )*};
 }
 aligned_sized_delete! {
-    _ZdlPvmSt11align_val_t = Single or DELETE_ALIGNED
-    _ZdaPvmSt11align_val_t = Array or DELETE_ARRAY_ALIGNED
+    _ZdlPvmSt11align_val_t = Single or SIZED_ALIGNED
+    _ZdaPvmSt11align_val_t = Array or SIZED_ARRAY_ALIGNED
 }

@@ -41,6 +41,15 @@ pub(crate) static DELETE_ARRAY: Form = Form::new(UNKNOWN);
 pub(crate) static DELETE_ALIGNED: Form = Form::new(UNKNOWN);
 /// `operator delete[](void *, align_val_t)`.
 pub(crate) static DELETE_ARRAY_ALIGNED: Form = Form::new(UNKNOWN);
+/// `operator delete(void *, size_t)`: as [`DELETE`], or `operator delete(void *)` of this library
+/// if sizes are not used. The forms below are alike.
+pub(crate) static SIZED: Form = Form::new(UNKNOWN);
+/// `operator delete[](void *, size_t)`.
+pub(crate) static SIZED_ARRAY: Form = Form::new(UNKNOWN);
+/// `operator delete(void *, size_t, align_val_t)`.
+pub(crate) static SIZED_ALIGNED: Form = Form::new(UNKNOWN);
+/// `operator delete[](void *, size_t, align_val_t)`.
+pub(crate) static SIZED_ARRAY_ALIGNED: Form = Form::new(UNKNOWN);
 
 /// Returns whether a form and what it would call are known to be of this library. If not, [`known`]
 /// is asked, by a function of its own, so that the form itself saves no registers.

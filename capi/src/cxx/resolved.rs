@@ -6,8 +6,9 @@
 //! such a program operators are not compared.
 use super::programs::{
     DELETE, DELETE_ALIGNED, DELETE_ARRAY, DELETE_ARRAY_ALIGNED, NEW, NEW_ALIGNED, NEW_ARRAY,
-    NEW_ARRAY_ALIGNED,
+    NEW_ARRAY_ALIGNED, SIZED, SIZED_ALIGNED, SIZED_ARRAY, SIZED_ARRAY_ALIGNED,
 };
+use alloc_core::options;
 use alloc_core::raw;
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;
@@ -59,6 +60,17 @@ pub(crate) fn begin() {
         let is_own = own.contains(&operator.addr());
         let by_call = calls.map_or(null_mut(), |other| other.load(Relaxed));
         form.store(if is_own { by_call } else { operator.cast_mut() }, Relaxed);
+    }
+    let uses_sizes = options::current().sized_delete;
+    for (sized, plain, own) in [
+        (&SIZED, &DELETE, delete),
+        (&SIZED_ARRAY, &DELETE_ARRAY, delete_array),
+        (&SIZED_ALIGNED, &DELETE_ALIGNED, delete_aligned),
+        (&SIZED_ARRAY_ALIGNED, &DELETE_ARRAY_ALIGNED, delete_array_aligned),
+    ] {
+        let form = plain.load(Relaxed);
+        let is_own = form.is_null() && !uses_sizes;
+        sized.store(if is_own { own.cast_mut() } else { form }, Relaxed);
     }
 }
 

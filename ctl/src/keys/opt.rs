@@ -173,6 +173,9 @@ pub const PROF_UNBIAS: Key<Read<bool>> = Key::new("opt.prof_unbias");
 /// `opt.retain`: addresses whose memory was given back are kept for later.
 pub const RETAIN: Key<Read<bool>> = Key::new("opt.retain");
 
+/// `opt.sized_delete`: C++'s delete with a size uses the size, and compares it.
+pub const SIZED_DELETE: Key<Read<bool>> = Key::new("opt.sized_delete");
+
 /// `opt.stats_interval` (bytes): allocated between two printings of the statistics; -1: none.
 pub const STATS_INTERVAL: Key<Read<i64>> = Key::new("opt.stats_interval");
 

@@ -94,6 +94,7 @@ pub static ROWS: &[Spec] = &[
         "one small request in so many is a guarded sample, on average; 1: each; 0: none"
     ),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
+    opt!(sized_delete, Bool, None, "C++'s delete with a size uses the size, and compares it"),
     opt!(prof, Bool, None, "the heap profiler may take samples"),
     ro!(
         "opt.prof_prefix",
