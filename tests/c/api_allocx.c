@@ -119,6 +119,18 @@ static void no_bytes(void)
 }
 #endif
 
+// The usable size is enough to free a block, also of one that was asked for with an alignment.
+static void usable_size_alone(void)
+{
+  size_t lg, size;
+  for (lg = 0; lg < 16; lg++)
+    for (size = 1; size < 5000; size = size * 5 / 4 + 1) {
+      void *block = mallocx(size, MALLOCX_LG_ALIGN(lg));
+      CHECK(block != NULL);
+      sdallocx(block, sallocx(block, 0), 0);
+    }
+}
+
 static void zeroed(void)
 {
   size_t at, round, flags;
@@ -199,6 +211,7 @@ int main(void)
   boundaries();
   no_bytes();
 #endif
+  usable_size_alone();
   zeroed();
   resized();
   in_place();

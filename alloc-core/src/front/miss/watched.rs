@@ -65,15 +65,15 @@ pub(crate) unsafe fn free(
         count_pushed(real, slab.class());
     }
     if facade.is_hardened() {
-        if let Some(given) = given
-            && given.hardened_bin() * BIN_BYTES != entry.bin_offset()
-        {
+        let is_other = |given: &Given| given.hardened_bin() * BIN_BYTES != entry.bin_offset();
+        let other = given.filter(is_other);
+        if let Some(given) = other.filter(|given| !given.is_size_alone(given.size)) {
             judge::wrong_size(entry, block as usize, given);
         }
         // SAFETY: the address lies in the slab.
         let (class, size) = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
         if let Some(given) = given
-            && !given.is_of(size)
+            && (!given.is_of(size) || (other.is_some() && !given.is_size_alone(size)))
         {
             judge::wrong_size(entry, block as usize, given);
         }

@@ -28,6 +28,13 @@ impl Given {
         size == requested || (self.or_less && size < requested)
     }
 
+    /// Returns whether the size is the requested one, although it may be of another class: of
+    /// `sdallocx` the size alone is demanded, as `sallocx` tells it.
+    #[inline(always)]
+    pub(crate) fn is_size_alone(self, requested: usize) -> bool {
+        self.or_less && self.align <= 1 && self.size == requested
+    }
+
     /// Returns the bin that serves such a request in the hardened tier, or 0 for a large block.
     #[inline(always)]
     pub(crate) fn hardened_bin(self) -> usize {

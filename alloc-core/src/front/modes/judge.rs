@@ -104,10 +104,14 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 /// # Safety
 /// If a small block begins at the address, its slab must stay.
 pub(crate) unsafe fn check_size(entry: Entry, address: usize, given: Given) {
-    let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
     // SAFETY: the caller's promise.
-    let is_other = || unsafe { is_other(entry, address, given) };
-    if bin != bin_at(entry, address) || (bin == 0 && is_longer(entry, given)) || is_other() {
+    let requested = unsafe { requested(entry, address) };
+    if requested.is_some_and(|size| given.is_size_alone(size)) {
+        return;
+    }
+    let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
+    let is_other = requested.is_some_and(|size| !given.is_of(size));
+    if bin != bin_at(entry, address) || (bin == 0 && is_longer(entry, given)) || is_other {
         wrong_size(entry, address, given);
     }
 }
@@ -117,20 +121,17 @@ fn is_longer(entry: Entry, given: Given) -> bool {
     entry.extent().is_some_and(|extent| given.size > extent.bytes())
 }
 
-/// Returns whether a block of the hardened tier was requested with another size. A block that is
-/// free or overrun is reported by other checks.
+/// Returns the size that a block of the hardened tier was requested with. `None` for other blocks,
+/// and for one that is free or overrun, which other checks report.
 ///
 /// # Safety
 /// As for [`check_size`].
-unsafe fn is_other(entry: Entry, address: usize, given: Given) -> bool {
-    let Some(slab) = Slab::of(entry).filter(|_| options::current().hardened) else { return false };
+unsafe fn requested(entry: Entry, address: usize) -> Option<usize> {
+    let slab = Slab::of(entry).filter(|_| options::current().hardened)?;
     let block = core::ptr::with_exposed_provenance(address);
-    if slab.class().slot_at(address.wrapping_sub(slab.base())).is_none() {
-        return false;
-    }
+    slab.class().slot_at(address.wrapping_sub(slab.base()))?;
     // SAFETY: a block of the slab, which stays.
-    let requested = unsafe { canary::requested(block, slab.class()) };
-    requested.is_some_and(|size| !given.is_of(size))
+    unsafe { canary::requested(block, slab.class()) }
 }
 
 /// Returns the bin that serves the block at an address with this page map entry; 0 for a large
