@@ -191,13 +191,15 @@ struct _vmstat_s {
  *   r = 0    go on; if *obj is not NULL any more, the handle is put in memory of the discipline
  *   r > 0    open an earlier region again: *obj is what vmdata returned for it. If it is still open, and
  *            its handle lies in its memory, vmopen fails with EBUSY
+ * Here, and in the first call of memoryf, the handle stands for a region without memory: vmdata returns
+ * NULL, vmset the method alone, and calls that need the region fail with EBUSY.
  */
 #define VM_OPEN 1
 /* The region is open. r is ignored. (2011) */
 #define VM_ENDOPEN 2
 /* The region is being closed. r < 0: vmclose fails; 0: segments are released; > 0: they are left. */
 #define VM_CLOSE 3
-/* The region is closed. r is ignored. (2011) */
+/* The region is closed. r is ignored. If segments were released, the handle is as in VM_OPEN. (2011) */
 #define VM_ENDCLOSE 4
 /* vmdisc was called. obj: the new discipline. r = 0: it is taken; otherwise the old one stays. */
 #define VM_DISC 5

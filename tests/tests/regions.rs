@@ -40,6 +40,7 @@ programs! {
     failed "region_failed.c"
     trace "region_trace.c"
     heap "region_heap.c"
+    stand_in "region_stand_in.c"
     walk "region_walk.c"
     threads "region_threads.c"
     debug "region_debug.c"

@@ -95,12 +95,19 @@ impl Vmalloc {
         self.disc.store(disc, Ordering::Release);
     }
 
-    /// The core data.
+    /// The core data. NULL: the handle stands for a region that has none yet, or no more.
     pub(super) fn data(&self) -> *mut c_void {
         self.data.load(Ordering::Relaxed)
     }
 
-    /// What every region has in its core data.
+    /// What every region has in its core data, unless the handle stands for a region before it has
+    /// memory, or after.
+    #[inline]
+    pub(super) fn region(&self) -> Option<&Head> {
+        (!self.data().is_null()).then(|| self.head())
+    }
+
+    /// As [`Vmalloc::region`], for a region that has its memory.
     #[inline]
     pub(super) fn head(&self) -> &Head {
         // SAFETY: the core data of a handle stays mapped while its region is open, and has atomic

@@ -148,7 +148,7 @@ pub unsafe extern "C" fn vmstat(vm: *mut Vmalloc, st: *mut Vmstat) -> c_int {
     // SAFETY: the caller's promise.
     let region = unsafe { handle(vm) }.unwrap_or(vmregion::current());
     if st.is_null() {
-        return c_int::from(region.head().lock().is_held());
+        return c_int::from(is_busy(region));
     }
     let Some(stat) = (kinds::of(region).stat)(region, Way::Call) else {
         errno::set(libc::EBUSY);
@@ -188,6 +188,11 @@ fn numbers_of_malloc() -> Vmstat {
     }
 }
 
+/// Returns whether a call is in a region. One without memory is inside `vmopen` or `vmclose`.
+fn is_busy(vm: &Vmalloc) -> bool {
+    vm.region().is_none_or(|head| head.lock().is_held())
+}
+
 /// `vmbusy`: whether a call is in a region: 1 or 0. Source: vmalloc(3).
 ///
 /// Errors: -1 for NULL.
@@ -198,7 +203,7 @@ fn numbers_of_malloc() -> Vmstat {
 pub unsafe extern "C" fn vmbusy(vm: *mut Vmalloc) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { handle(vm) } {
-        Some(vm) => c_int::from(vm.head().lock().is_held()),
+        Some(vm) => c_int::from(is_busy(vm)),
         None => {
             errno::set(libc::EINVAL);
             -1
@@ -213,7 +218,7 @@ pub unsafe extern "C" fn vmbusy(vm: *mut Vmalloc) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmlocked(vm: *mut Vmalloc) -> c_uint {
     // SAFETY: the caller's promise.
-    unsafe { handle(vm) }.map_or(0, |vm| c_uint::from(vm.head().lock().is_held()))
+    unsafe { handle(vm) }.map_or(0, |vm| c_uint::from(is_busy(vm)))
 }
 
 /// `vmdata`: the core data of a region, or NULL for NULL. Source: vmalloc(3).

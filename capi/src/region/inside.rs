@@ -32,9 +32,10 @@ pub(super) enum Way {
 
 impl<'a> Inside<'a> {
     /// Enters a region. Returns `None` if a call of this thread is in it; and, in a region that
-    /// belongs to one thread at a time, if any call is.
+    /// belongs to one thread at a time, if any call is. A region without memory is in a call.
     #[inline]
     pub(super) fn enter(vm: &'a Vmalloc) -> Option<Inside<'a>> {
+        vm.region()?;
         let entry = entry_of_call(vm)?;
         Inside::entered(vm, entry, Way::Call)
     }

@@ -68,7 +68,7 @@ pub(super) fn prepare() {
 /// As for [`vmopen`]; the discipline has a `memoryf`.
 unsafe fn open(disc: *mut Vmdisc, kind: &Kind, flags: u32) -> Result<*mut Vmalloc, c_int> {
     // What the discipline sees until the handle has its place.
-    let temporary = Vmalloc::new(kind.method, disc, ptr::null_mut());
+    let temporary = kinds::stand_in(kind, disc);
     // SAFETY: the discipline exists (the caller's promise), and so does the handle.
     let source = unsafe { Source::new(temporary.address(), disc) };
     let mut earlier: *mut c_void = ptr::null_mut();
@@ -157,7 +157,8 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     let Some(region) = (unsafe { handle(vm) }).filter(|vm| !kinds::is_heap(vm)) else {
         return fail(libc::EINVAL);
     };
-    if region.head().lock().is_held() && region.head().entry() == Entry::Alone {
+    let is_used = |head: &Head| head.lock().is_held() && head.entry() == Entry::Alone;
+    if region.region().is_none_or(is_used) {
         return fail(libc::EBUSY);
     }
     let disc = region.disc();
@@ -174,8 +175,12 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     vmregion::forget(region);
     let has_own_place = region.head().handle().is_none();
     // What the discipline sees at the end, when the handle may be gone with the segments.
-    let temporary = Vmalloc::new(region.meth, disc, region.data());
-    if answer == 0 && !(kinds::of(region).close)(region) {
+    let kind = kinds::of(region);
+    let temporary = match answer {
+        0 => kinds::stand_in(kind, disc),
+        _ => Vmalloc::new(region.meth, disc, region.data()),
+    };
+    if answer == 0 && !(kind.close)(region) {
         Regions::hold().add(region);
         publish::add(region, b"");
         return fail(libc::EBUSY);
@@ -212,8 +217,8 @@ pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
 }
 
 /// `vmset`: sets flags, or clears them if `on` is 0. Returns flags and method as they were before.
-/// `VM_SHARE` stays as it is while a call is in the region, and set where malloc allocates. Source:
-/// vmalloc(3).
+/// `VM_SHARE` stays as it is while a call is in the region, and set where malloc allocates. Of a
+/// handle without core data it returns the method, and changes nothing. Source: vmalloc(3).
 ///
 /// Errors: -1 for NULL.
 ///
@@ -225,7 +230,7 @@ pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_i
     let Some(vm) = (unsafe { handle(vm) }) else { return fail(libc::EINVAL) };
     let (flags, on) = (abi::flags(flags, mode::FLAGS), on != 0);
     let is_turned = flags & mode::SHARE != 0;
-    let head = vm.head();
+    let Some(head) = vm.region() else { return vm.meth.bit().cast_signed() };
     if is_turned { head.turn(flags, on) } else { head.change_mode(flags, on) }.cast_signed()
 }
 

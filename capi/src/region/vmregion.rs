@@ -44,8 +44,8 @@ pub(super) fn diverted_to() -> Option<&'static Vmalloc> {
 /// Makes a region one in which malloc allocates: threads take turns in it. Returns `None` if it
 /// stays inside a call.
 fn adopt(vm: &'static Vmalloc) -> Option<&'static Vmalloc> {
-    let is_ready = vm.head().is_of_malloc() || vm.head().share_with_malloc();
-    is_ready.then_some(vm)
+    let head = vm.region()?;
+    (head.is_of_malloc() || head.share_with_malloc()).then_some(vm)
 }
 
 /// Lets malloc use `Vmheap` again if it uses a region, which is closed.

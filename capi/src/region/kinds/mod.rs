@@ -3,6 +3,7 @@
 mod kind;
 mod looks;
 mod regions;
+mod stand_in;
 mod vmheap;
 
 use super::abi::Vmalloc;
@@ -11,6 +12,7 @@ use lumalloc_region::mode;
 
 pub(super) use kind::{Kind, Span};
 pub use regions::{Vmbest, Vmdebug, Vmlast, Vmpool, Vmprofile};
+pub(super) use stand_in::stand_in;
 pub use vmheap::Vmheap;
 pub(super) use vmheap::{first, first_address, is_heap};
 
