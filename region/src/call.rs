@@ -1,5 +1,7 @@
 //! One call into a region: its core data, its words, and its discipline.
 
+mod base;
+
 use crate::data::{Data, Head};
 use crate::discipline::{Discipline, Resized, Retry};
 use crate::method::{Method, Stat};
@@ -9,6 +11,8 @@ use crate::segments::{BODY, OVERHEAD, Segment};
 use crate::warning::{Trouble, Warning};
 use crate::words::{GRANULE, Words, common_multiple};
 use core::ptr::NonNull;
+
+pub(crate) use base::{Nothing, Reserve};
 
 /// What a region asks for first, so that small regions stay small.
 const FIRST_REQUEST: usize = 1088;
@@ -31,20 +35,6 @@ pub struct Call<'a, M: Method, D: Discipline> {
     discipline: &'a mut D,
     words: Words,
     origin: Origin,
-}
-
-/// A discipline for calls that need none.
-pub(crate) struct Nothing;
-
-// SAFETY: there is no memory.
-unsafe impl Discipline for Nothing {
-    fn obtain(&mut self, _size: usize) -> Option<NonNull<u8>> {
-        None
-    }
-
-    unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
-        false
-    }
 }
 
 impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
@@ -174,40 +164,6 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     pub(crate) fn warn(&mut self, trouble: Trouble) {
         let warning = Warning { trouble, detected: self.position() };
         self.discipline.warn(&warning, self.words.address(0));
-    }
-
-    /// Runs `f` on the region as one of the method `N`, on which `M` is built.
-    ///
-    /// # Safety
-    /// The state of `M` begins with that of `N`.
-    pub(crate) unsafe fn with_base<N: Method, T>(
-        &mut self,
-        f: impl FnOnce(&mut Call<'_, N, D>) -> T,
-    ) -> T {
-        let data = NonNull::from(self.data).cast::<Data<N::State>>();
-        // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
-        let data = unsafe { data.as_ref() };
-        let discipline = &mut *self.discipline;
-        let mut base = Call { data, discipline, words: self.words, origin: self.origin };
-        let result = f(&mut base);
-        // The discipline may have cleared the region.
-        self.words = base.words;
-        result
-    }
-
-    /// As [`Call::with_base`], for calls that need no discipline.
-    ///
-    /// # Safety
-    /// The state of `M` begins with that of `N`.
-    pub(crate) unsafe fn look_at_base<N: Method, T>(
-        &self,
-        f: impl FnOnce(&Call<'_, N, Nothing>) -> T,
-    ) -> T {
-        let data = NonNull::from(self.data).cast::<Data<N::State>>();
-        // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
-        let data = unsafe { data.as_ref() };
-        let discipline = &mut Nothing;
-        f(&Call { data, discipline, words: self.words, origin: self.origin })
     }
 
     /// Returns what every region has.

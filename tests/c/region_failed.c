@@ -185,6 +185,59 @@ static void vm_nomem_may_shorten_the_resized_block(Vmethod_t *method)
   free(it);
 }
 
+/* Vmdebug keeps freed blocks for a while. VM_NOMEM is for a region that has no room without them either. */
+static void vm_nomem_is_not_raised_while_freed_blocks_would_do(void)
+{
+  struct recorder *it = recorder(1024, GROWS);
+  Vmalloc_t *vm;
+  void *block, *other;
+  Vmstat_t st;
+  int round;
+  it->left = 64 << 10;
+  it->returns[VM_NOMEM] = -1;
+  vm = vmopen(&it->disc, Vmdebug, 0);
+  for (round = 0; round < 1000; round++) CHECK(vmfree(vm, vmalloc(vm, 1000)) == 0);
+  for (round = 0; round < 100; round++) {
+    block = vmalloc(vm, 30000);
+    other = vmalloc(vm, 20000);
+    CHECK(block != NULL && vmfree(vm, other) == 0);
+    /* Only where it lies is there room, which is that of the freed block behind it. */
+    CHECK(vmresize(vm, block, 45000, round % 2 == 0 ? VM_RSCOPY : 0) == block && vmfree(vm, block) == 0);
+  }
+  CHECK(strchr(it->log, 'n') == NULL);
+  it->log[0] = 0;
+  FAILS_WITH(ENOMEM, vmalloc(vm, 64 << 10));
+  CHECK(strchr(it->log, 'n') != NULL && strchr(strchr(it->log, 'n') + 1, 'n') == NULL);
+  CHECK(vmstat(vm, &st) == 0 && st.n_busy == 0 && st.n_free == 1 && vmdbcheck(vm) == 0 && vmclose(vm) == 0);
+  free(it);
+}
+
+/* What VM_NOMEM frees is used for the request that is repeated, also by Vmdebug. */
+static void free_the_rest(Vmalloc_t *vm, int type, void *obj)
+{
+  (void)obj;
+  if (type == VM_NOMEM) CHECK(resized != NULL && vmfree(vm, resized) == 0);
+  if (type == VM_NOMEM) resized = NULL;
+}
+
+static void vm_nomem_may_free_blocks_that_are_kept(void)
+{
+  struct recorder *it = recorder(1024, GROWS);
+  Vmalloc_t *vm;
+  int round;
+  it->left = 64 << 10;
+  it->returns[VM_NOMEM] = 1;
+  vm = vmopen(&it->disc, Vmdebug, 0);
+  it->on_event = free_the_rest;
+  for (round = 0; round < 20; round++) {
+    resized = vmalloc(vm, 40000);
+    behind = vmalloc(vm, 41000);
+    CHECK(behind != NULL && resized == NULL && vmfree(vm, behind) == 0);
+  }
+  CHECK(vmdbcheck(vm) == 0 && vmclose(vm) == 0);
+  free(it);
+}
+
 int main(void)
 {
   Vmethod_t *methods[3];
@@ -196,6 +249,8 @@ int main(void)
     vm_nomem_may_free_the_resized_block(methods[m], 0, 6000);
     vm_nomem_may_shorten_the_resized_block(methods[m]);
   }
+  vm_nomem_is_not_raised_while_freed_blocks_would_do();
+  vm_nomem_may_free_blocks_that_are_kept();
   a_failed_request_leaves_the_latest_block();
   a_failed_request_leaves_empty_segments();
   a_failed_request_sets_no_size();

@@ -7,7 +7,7 @@ mod checks;
 
 use super::best::{self, Best, align_behind, busy_blocks};
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
-use crate::call::{Call, Nothing};
+use crate::call::{Call, Nothing, Reserve};
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
@@ -71,7 +71,7 @@ impl Method for Debug {
         check_if_wanted(call);
         // No block has size 0.
         let size = size.max(1);
-        let at = allocate(call, size, |best, size| Best::alloc(best, size));
+        let at = allocate(call, size, None);
         finish(call, at, size, Action::Alloc)
     }
 
@@ -81,7 +81,7 @@ impl Method for Debug {
         align: usize,
     ) -> Option<usize> {
         let size = size.max(1);
-        let at = allocate(call, size, |best, size| align_behind(best, size, align, FRONT));
+        let at = allocate(call, size, Some(align));
         finish(call, at, size, Action::Alloc)
     }
 
@@ -104,17 +104,20 @@ impl Method for Debug {
         let found = find(call, at, Action::Resize)?;
         let old = examine(call, at, &found);
         alert(call, at, old, Moment::BeingResized);
-        if let Some(at) = in_place(call, at, size) {
-            if how.zero && size > old {
-                clear(at + old, size - old);
-            }
-            alert(call, at, size, Moment::Resized);
+        if in_place(call, at, old, size, how) {
             return Ok(at);
         }
-        if !how.may_move() {
+        let is_moved = how.may_move();
+        let at_once = if is_moved { allocate_at_once(call, size) } else { None };
+        // Freed blocks behind this one may make room for it.
+        if at_once.is_none() && release_freed(call, |_| true) && in_place(call, at, old, size, how)
+        {
+            return Ok(at);
+        }
+        if !is_moved {
             return Err(Misuse::NoRoom);
         }
-        let new = allocate(call, size, |best, size| Best::alloc(best, size));
+        let new = at_once.or_else(|| allocate(call, size, None));
         // The discipline may have freed or resized the block when there was no memory.
         let old = match new {
             Some(new) => size_after(call, at, new)?,
@@ -218,19 +221,33 @@ fn look<D: Discipline, T>(
     unsafe { call.look_at_base(f) }
 }
 
-/// Allocates with `by` a block of `Best` for a block of `size` bytes, and gives freed blocks up if
-/// there is no other memory. Returns the address of the block.
+/// Allocates a block of `Best` for a block of `size` bytes, at a multiple of `align` if there is
+/// one, and gives freed blocks up if there is no other memory, before the discipline is told so.
+/// Returns the address of the block.
 fn allocate<D: Discipline>(
     call: &mut Call<'_, Debug, D>,
     size: usize,
-    by: impl Fn(&mut Call<'_, Best, D>, usize) -> Option<usize>,
+    align: Option<usize>,
 ) -> Option<usize> {
     let longer = size.checked_add(FRONT + GUARD)?;
-    let mut at = with_best(call, |best| by(best, longer));
-    if at.is_none() && release_freed(call, |_| true) {
-        at = with_best(call, |best| by(best, longer));
-    }
-    Some(at? + FRONT)
+    let reserve = Reserve::Freed(|call| release_freed(call, |_| true));
+    // SAFETY: the state begins with that of `Best`.
+    let start = unsafe {
+        call.with_base_and_reserve(reserve, |best| match align {
+            Some(align) => align_behind(best, longer, align, FRONT),
+            None => Best::alloc(best, longer),
+        })
+    };
+    Some(start? + FRONT)
+}
+
+/// As [`allocate`], but gives no freed blocks up, and tells nobody that there is no memory.
+fn allocate_at_once<D: Discipline>(call: &mut Call<'_, Debug, D>, size: usize) -> Option<usize> {
+    let longer = size.checked_add(FRONT + GUARD)?;
+    // SAFETY: the state begins with that of `Best`.
+    let start =
+        unsafe { call.with_base_and_reserve(Reserve::Nothing, |best| Best::alloc(best, longer)) };
+    Some(start? + FRONT)
 }
 
 /// Writes the words around a new block, or warns that there is none.
@@ -312,15 +329,26 @@ fn alert<D: Discipline>(call: &mut Call<'_, Debug, D>, block: usize, size: usize
     }
 }
 
-/// Resizes a block where it lies, if it can be. Returns its address.
-fn in_place<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize) -> Option<usize> {
-    let longer = size.checked_add(FRONT + GUARD)?;
+/// Resizes a block where it lies, if it can be. Returns whether it was.
+fn in_place<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    at: usize,
+    old: usize,
+    size: usize,
+    how: Resize,
+) -> bool {
+    let Some(longer) = size.checked_add(FRONT + GUARD) else { return false };
     let start = at - FRONT;
-    with_best(call, |best| Best::resize(best, start, longer, Resize::STAY)).ok()?;
-    let end = start + look(call, |best| Best::size(best, start))?;
+    let resized = with_best(call, |best| Best::resize(best, start, longer, Resize::STAY));
+    let usable = look(call, |best| Best::size(best, start)).filter(|_| resized.is_ok());
+    let Some(usable) = usable else { return false };
     Front { size, freed: false, reported: false }.write(call.words(), at);
-    block::write_guards(at, size, end);
-    Some(at)
+    block::write_guards(at, size, start + usable);
+    if how.zero && size > old {
+        clear(at + old, size - old);
+    }
+    alert(call, at, size, Moment::Resized);
+    true
 }
 
 /// Fills a block with zeros and keeps it for a while.
