@@ -76,11 +76,15 @@ typedef struct _vmdata_s Vmdata_t;
  * Returns the segment's address, or NULL: it could not. If nsz is larger than csz and the segment
  * cannot grow, the function may return a new segment of nsz - csz bytes instead; the old one then
  * stays as it is. A segment whose release was refused stays in the region. An address need not be
- * aligned. The function must not use the region that it is called for.
+ * aligned. The function must not use the region that it is called for, and must return: if an exception
+ * or longjmp leaves it, the region stays inside that call for ever.
  */
 typedef void *(*Vmemory_f)(Vmalloc_t *vm, void *addr, size_t csz, size_t nsz, Vmdisc_t *disc);
 
-/* Is told of an event, one of VM_OPEN and so on; what it returns has a meaning for each event. */
+/*
+ * Is told of an event, one of VM_OPEN and so on; what it returns has a meaning for each event. An exception
+ * or longjmp may leave it: no lock is held. In VM_ENDOPEN and VM_ENDCLOSE memory is lost then.
+ */
 typedef int (*Vmexcept_f)(Vmalloc_t *vm, int type, void *obj, Vmdisc_t *disc);
 
 /*
@@ -355,8 +359,10 @@ void *vmsegment(Vmalloc_t *vm, void *addr);
 /*
  * Calls walkf(region, segment, size, discipline, handle) for each segment of the region, or of all
  * regions if it is NULL. Ends when walkf returns a negative number, and returns that; otherwise returns
- * 0. The region is not locked then; the function may look at it, and may close it. (1998 and 2011 print
- * four arguments, without `handle`) For NULL, a region in which a call of another thread stays is left out.
+ * 0. (1998 and 2011 print four arguments, without `handle`) Nothing is locked while walkf runs: it may look
+ * at regions, open and close them, and wait for other threads, and an exception or longjmp may leave it.
+ * Regions that are opened meanwhile are not walked over. For NULL, a region in which a call of another
+ * thread stays is left out. No other thread may close a region while walkf looks at it.
  */
 int vmwalk(Vmalloc_t *vm, int (*walkf)(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle),
            void *handle);

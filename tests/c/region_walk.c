@@ -1,5 +1,7 @@
 /* The list of open regions, and walks over their segments. */
 #include "region_check.h"
+#include <pthread.h>
+#include <setjmp.h>
 
 enum { REGIONS = 40 };
 static Vmalloc_t *regions[REGIONS];
@@ -79,14 +81,85 @@ static int close_it(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, v
   return 0;
 }
 
-/* A walk whose function closes the region ends there, and nothing else happens. */
+/* A walk whose function closes the region ends there; one over all regions goes on with the others. */
 static void the_function_may_close_the_region(void)
 {
-  int closed = 0, walks = 0;
-  while (closed < REGIONS) {
-    CHECK(vmwalk(NULL, close_it, &closed) == 0);
-    CHECK(++walks <= REGIONS);
+  int closed = 0;
+  CHECK(vmwalk(regions[3], close_it, &closed) == 0 && closed == 1);
+  CHECK(vmwalk(NULL, close_it, &closed) == 0 && closed == REGIONS);
+}
+
+static int met[REGIONS], expected[REGIONS], strangers, changes;
+
+/* Closes in turn the region that was met before, the region itself, and the next one, and opens others, one of
+ * which has the handle of the closed one. */
+static int replace(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle)
+{
+  int at = index_of(vm), other = at + 1 - changes++ % 3;
+  (void)segment, (void)size, (void)disc, (void)handle;
+  if (at >= 0) met[at]++;
+  else strangers += vm != Vmheap;
+  if (at >= 0 && other >= 0 && other < REGIONS && regions[other] != NULL) {
+    if (other < at) expected[other] = 0;
+    CHECK(vmclose(regions[other]) == 0);
+    regions[other] = NULL;
   }
+  CHECK(vmopen(Vmdcheap, Vmbest, 0) != NULL && vmopen(Vmdcheap, Vmlast, 0) != NULL);
+  return 0;
+}
+
+static int close_any(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle)
+{
+  (void)segment, (void)size, (void)disc, (void)handle;
+  return vm == Vmheap ? 0 : vmclose(vm);
+}
+
+/* Each region that is still open is met once, whichever others go and come meanwhile. */
+static void regions_may_come_and_go_meanwhile(void)
+{
+  int at;
+  for (at = 0; at < REGIONS; at++) {
+    regions[at] = vmopen(Vmdcheap, Vmbest, 0);
+    expected[at] = 1;
+  }
+  CHECK(vmwalk(NULL, replace, NULL) == 0 && strangers == 0);
+  for (at = 0; at < REGIONS; at++) CHECK(met[at] == expected[at]);
+  CHECK(vmwalk(NULL, close_any, NULL) == 0 && Vmheap->next == NULL);
+}
+
+static void *open_a_region(void *unused)
+{
+  Vmalloc_t *vm = vmopen(Vmdcheap, Vmbest, 0);
+  CHECK(vm != NULL && vmregion(vmalloc(vm, 10)) == vm && vmclose(vm) == 0);
+  return unused;
+}
+
+static void let_a_thread_open_a_region(void)
+{
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, open_a_region, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+static jmp_buf out;
+
+static int wait_for_a_thread(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle)
+{
+  (void)vm, (void)segment, (void)size, (void)disc;
+  let_a_thread_open_a_region();
+  if (handle != NULL) longjmp(out, 1);
+  return 0;
+}
+
+/* Nothing is locked while the function runs, so it may wait for another thread, and need not return. */
+static void the_function_may_wait_and_jump(int is_shared)
+{
+  Vmalloc_t *vm = vmopen(Vmdcheap, Vmbest, is_shared ? VM_SHARE : 0);
+  CHECK(vmwalk(vm, wait_for_a_thread, NULL) == 0 && vmwalk(NULL, wait_for_a_thread, NULL) == 0);
+  if (setjmp(out) == 0) vmwalk(vm, wait_for_a_thread, &out);
+  let_a_thread_open_a_region();
+  if (setjmp(out) == 0) vmwalk(NULL, wait_for_a_thread, &out);
+  let_a_thread_open_a_region();
+  CHECK(vmalloc(vm, 10) != NULL && vmclose(vm) == 0);
 }
 
 static void the_list_has_all_open_regions(void)
@@ -107,6 +180,9 @@ int main(void)
   walks_meet_all_segments();
   a_negative_answer_ends_the_walk();
   the_function_may_close_the_region();
+  regions_may_come_and_go_meanwhile();
+  the_function_may_wait_and_jump(0);
+  the_function_may_wait_and_jump(1);
   the_list_has_all_open_regions();
   puts("ok");
   return 0;

@@ -49,6 +49,12 @@ programs! {
     keys "region_keys.c"
 }
 
+/// In C++.
+#[test]
+fn exceptions_may_leave_functions_of_the_program() {
+    assert_eq!(linked("region_thrown.cc"), "ok\n");
+}
+
 /// There a block is no longer than was requested, and what lies behind is checked when it is freed.
 #[test]
 fn the_heap_of_the_hardened_tier_is_a_region_too() {

@@ -1,8 +1,9 @@
 //! The structures and numbers of `vmalloc.h`.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ushort, c_void};
+use core::mem::offset_of;
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use lumalloc_region::raw::Head;
 
 /// Obtains, resizes and releases segments.
@@ -57,12 +58,13 @@ impl Vmethod {
 /// `Vmalloc_t`: a handle on a region.
 ///
 /// The fields that change while threads may read them are atomic. Programs read them as plain
-/// pointers.
+/// pointers. The age lies where C has padding.
 #[repr(C)]
 pub struct Vmalloc {
     pub(super) meth: Vmethod,
     file: AtomicPtr<c_char>,
     line: AtomicI32,
+    age: AtomicU32,
     func: AtomicPtr<c_char>,
     disc: AtomicPtr<Vmdisc>,
     data: AtomicPtr<c_void>,
@@ -76,6 +78,7 @@ impl Vmalloc {
             meth,
             file: AtomicPtr::new(ptr::null_mut()),
             line: AtomicI32::new(0),
+            age: AtomicU32::new(0),
             func: AtomicPtr::new(ptr::null_mut()),
             disc: AtomicPtr::new(disc),
             data: AtomicPtr::new(data),
@@ -113,6 +116,12 @@ impl Vmalloc {
         // SAFETY: the core data of a handle stays mapped while its region is open, and has atomic
         // fields only.
         unsafe { &*self.data().cast::<Head>() }
+    }
+
+    /// Tells handles apart that had the same place, and orders them: see
+    /// [`Place`](super::list::Place). It changes while the list is held.
+    pub(super) fn age(&self) -> &AtomicU32 {
+        &self.age
     }
 
     pub(super) fn address(&self) -> *mut Vmalloc {
@@ -153,6 +162,7 @@ const _: () = {
     assert!(size_of::<Vmdisc>() == 32);
     assert!(size_of::<Vmethod>() == 64);
     assert!(size_of::<Vmalloc>() == 112);
+    assert!(offset_of!(Vmalloc, func) == 80);
     assert!(size_of::<Vmstat>() == 80);
 };
 

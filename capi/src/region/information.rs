@@ -3,7 +3,7 @@
 use super::abi::{Vmalloc, Vmdisc, Vmstat, count, handle};
 use super::inside::Way;
 use super::kinds::{self, Span};
-use super::list::Regions;
+use super::list::{Place, Regions};
 use super::{position, trace, vmregion};
 use crate::errno;
 use alloc_core::observe::{self, regions};
@@ -50,12 +50,15 @@ pub unsafe extern "C" fn vmsegment(vm: *mut Vmalloc, addr: *mut c_void) -> *mut 
 /// `vmwalk`: calls `walkf` for each segment of a region, or of all regions for NULL, until it
 /// returns a negative number. Returns this number, or 0. Source: vmalloc(3).
 ///
-/// The region is not locked while `walkf` runs. It may look at regions, and even close them.
+/// Nothing is locked while `walkf` runs, so it may wait for other threads, and end in a jump to a
+/// caller of `vmwalk`. It may look at regions, and open and close them: those that are opened
+/// meanwhile are left out.
 ///
 /// Errors: -1 with `EINVAL` for a null callback.
 ///
 /// # Safety
-/// `vm` must be NULL or a handle, and `walkf` must accept `handle` and must not unwind.
+/// `vm` must be NULL or a handle, and `walkf` must accept `handle`. No other thread may close a
+/// region that `walkf` looks at.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmwalk(
     vm: *mut Vmalloc,
@@ -66,73 +69,72 @@ pub unsafe extern "C" fn vmwalk(
         errno::set(libc::EINVAL);
         return -1;
     };
-    // The list of published regions comes before that of handles, because `walkf` may open and
-    // close regions.
-    regions::alone(|| {
-        if vm.is_null() {
-            return walk_all(walkf, handle);
-        }
-        let walk = Walk { regions: &Regions::hold(), way: Way::Call, walkf, handle };
-        walk.region(vm).unwrap_or_default()
-    })
-}
-
-/// Walks over the segments of all regions, those of other threads too.
-fn walk_all(walkf: SeeSegment, handle: *mut c_void) -> c_int {
-    let regions = Regions::hold();
-    let walk = Walk { regions: &regions, way: Way::Visit, walkf, handle };
-    let mut next = Some(kinds::first());
-    while let Some(region) = next {
-        match walk.region(region.address()) {
-            Some(0..) => next = regions.next(region),
-            // The region is gone, and with it the way to the next one.
-            None => next = None,
-            Some(negative) => return negative,
+    let way = if vm.is_null() { Way::Visit } else { Way::Call };
+    // SAFETY: the caller's promise.
+    let first = unsafe { vm.as_ref() }.unwrap_or(kinds::first());
+    let mut place = Regions::hold().place_of(first);
+    let walk = Walk { way, walkf, handle };
+    loop {
+        let result = walk.region(place);
+        let next = if way == Way::Visit { Regions::hold().after(place) } else { None };
+        match next.filter(|_| result >= 0) {
+            Some(next) => place = next,
+            None => return result.min(0),
         }
     }
-    0
 }
 
-/// A walk over segments.
-struct Walk<'a> {
-    regions: &'a Regions,
+/// A walk over segments. No value that a jump out of the program's function would leave behind is
+/// there while that runs.
+struct Walk {
     way: Way,
     walkf: SeeSegment,
     handle: *mut c_void,
 }
 
-impl Walk<'_> {
-    /// Shows the segments of a region. Returns a negative number that the program returned, or else
-    /// 0, or `None` if the program closed the region.
-    fn region(&self, vm: *mut Vmalloc) -> Option<c_int> {
+impl Walk {
+    /// Shows the segments of a region, as long as it is open. Returns a negative number that the
+    /// program returned, or else 0.
+    fn region(&self, place: Place) -> c_int {
         let mut seen = 0;
         loop {
-            // SAFETY: the region is open.
-            let region = unsafe { &*vm };
             let mut spans: [Span; BATCH] = [(0, 0); BATCH];
-            let found = (kinds::of(region).segments)(region, self.way, seen, &mut spans);
+            let found = self.copy(place, seen, &mut spans);
             for (start, bytes) in spans.into_iter().take(found) {
-                let result = self.segment(region, start, bytes)?;
-                if result < 0 {
-                    return Some(result);
+                match self.segment(place, start, bytes) {
+                    Some(0..) => {}
+                    None => return 0,
+                    Some(negative) => return negative,
                 }
             }
             seen += found;
             if found < BATCH {
-                return Some(0);
+                return 0;
             }
         }
     }
 
+    /// Copies segments of a region, after so many of them. Returns how many there were.
+    fn copy(&self, place: Place, seen: usize, spans: &mut [Span]) -> usize {
+        let mut look = |vm: &Vmalloc| (kinds::of(vm).segments)(vm, self.way, seen, spans);
+        if self.way == Way::Visit {
+            // Other threads may close the region. Visits are made under the list of published
+            // regions, which comes first.
+            return regions::alone(|| Regions::hold().at(place).map_or(0, look));
+        }
+        // The list is not held while another call in the region is waited for.
+        let vm = Regions::hold().at(place).map(Vmalloc::address);
+        // SAFETY: the region is open, and stays so until `walkf` closes it.
+        vm.map_or(0, |vm| look(unsafe { &*vm }))
+    }
+
     /// Shows a segment. Returns the result, or `None` if the region is not open any more.
-    fn segment(&self, region: &Vmalloc, start: usize, bytes: usize) -> Option<c_int> {
-        let (vm, disc) = (region.address(), region.disc());
-        let removed = self.regions.removed();
+    fn segment(&self, place: Place, start: usize, bytes: usize) -> Option<c_int> {
+        let parts = Regions::hold().at(place).map(|vm| (vm.address(), vm.disc()));
+        let (vm, disc) = parts?;
         let start = ptr::with_exposed_provenance_mut(start);
         // SAFETY: the caller of `vmwalk` vouches for the function.
-        let result = unsafe { (self.walkf)(vm, start, bytes, disc, self.handle) };
-        let is_open = self.regions.removed() == removed || self.regions.has(vm);
-        (result < 0 || is_open).then_some(result)
+        Some(unsafe { (self.walkf)(vm, start, bytes, disc, self.handle) })
     }
 }
 

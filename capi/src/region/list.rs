@@ -3,10 +3,14 @@
 use super::abi::Vmalloc;
 use super::kinds;
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use lumalloc_region::raw::{Entry, Lock};
 
 static LOCK: Lock = Lock::new();
+
+/// The number of the region that was added last. Each has a number one higher than the one before
+/// it, of the numbers that come round.
+static NEWEST: AtomicU32 = AtomicU32::new(0);
 
 /// How many regions were taken off the list.
 static REMOVED: AtomicUsize = AtomicUsize::new(0);
@@ -26,6 +30,7 @@ impl Regions {
     /// Adds a region that was opened.
     pub(super) fn add(&self, vm: &Vmalloc) {
         let first = kinds::first();
+        vm.age().store(NEWEST.fetch_add(1, Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         vm.next.store(first.next.load(Ordering::Relaxed), Ordering::Relaxed);
         first.next.store(vm.address(), Ordering::Relaxed);
     }
@@ -48,14 +53,38 @@ impl Regions {
         core::iter::successors(Some(kinds::first()), |vm| after(vm))
     }
 
-    /// Returns the region after another one.
-    pub(super) fn next(&self, vm: &Vmalloc) -> Option<&Vmalloc> {
-        after(vm)
+    /// Returns the place of a region that is open.
+    pub(super) fn place_of(&self, vm: &Vmalloc) -> Place {
+        let removed = REMOVED.load(Ordering::Relaxed);
+        // All that are open now come after the first.
+        let age = match kinds::is_heap(vm) {
+            true => NEWEST.load(Ordering::Relaxed).wrapping_add(1),
+            false => vm.age().load(Ordering::Relaxed),
+        };
+        Place { vm: vm.address(), age, removed }
     }
 
-    /// Returns how many regions were taken off the list so far.
-    pub(super) fn removed(&self) -> usize {
-        REMOVED.load(Ordering::Relaxed)
+    /// Returns the region at a place, unless it was closed.
+    pub(super) fn at(&self, place: Place) -> Option<&Vmalloc> {
+        if place.is_as_it_was() {
+            // SAFETY: no region was closed since this one was open.
+            return Some(unsafe { &*place.vm });
+        }
+        let is_same = |vm: &&Vmalloc| {
+            let age = vm.age().load(Ordering::Relaxed);
+            ptr::eq(*vm, place.vm) && (age == place.age || kinds::is_heap(vm))
+        };
+        self.each().find(is_same)
+    }
+
+    /// Returns the place of the newest region that was there before the one at a place, which may
+    /// have been closed.
+    pub(super) fn after(&self, place: Place) -> Option<Place> {
+        let next = match self.at(place) {
+            Some(vm) if place.is_as_it_was() && !kinds::is_heap(vm) => after(vm),
+            _ => self.each().find(|vm| !kinds::is_heap(vm) && place.is_behind(vm)),
+        };
+        next.map(|vm| self.place_of(vm))
     }
 
     /// Returns whether a region is open. The pointer may be that of a handle that is gone.
@@ -78,6 +107,28 @@ impl Regions {
     /// Ends what [`Regions::keep`] began.
     pub(super) fn release(is_outer: bool) {
         drop(Regions { is_outer });
+    }
+}
+
+/// A place in the list, which outlives its region: regions are added at the front only, so those
+/// behind it are the ones that are older.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    vm: *const Vmalloc,
+    age: u32,
+    /// How many regions had been taken off the list.
+    removed: usize,
+}
+
+impl Place {
+    /// Returns whether no region was taken off the list since.
+    fn is_as_it_was(self) -> bool {
+        REMOVED.load(Ordering::Relaxed) == self.removed
+    }
+
+    /// Returns whether a region is older.
+    fn is_behind(self, vm: &Vmalloc) -> bool {
+        self.age.wrapping_sub(vm.age().load(Ordering::Relaxed)).cast_signed() > 0
     }
 }
 
