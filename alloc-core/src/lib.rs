@@ -133,6 +133,12 @@ pub mod system_calls {
     };
 }
 
+/// Sorting for code that must not panic.
+#[cfg(not(loom))]
+pub mod sorting {
+    pub use crate::ground::heap_sort::heap_sort;
+}
+
 /// The functions that print the statistics at each `opt.stats_interval`, and write a heap profile
 /// at each `opt.lg_prof_interval` or after so many samples.
 #[cfg(not(loom))]

@@ -3,7 +3,8 @@
 //!
 //! The records lie in memory of the process, in chunks that stay. A hash table leads to them.
 
-use crate::line::Line;
+mod summary;
+
 use crate::lock::{Entry, Lock};
 use crate::position::{Name, Position};
 use core::cell::UnsafeCell;
@@ -11,6 +12,8 @@ use core::cmp::Ordering;
 use core::ptr;
 use lumalloc::control::diversion::past;
 use lumalloc::raw;
+
+pub use summary::{Shown, summary};
 
 static LOCK: Lock = Lock::new();
 
@@ -196,10 +199,11 @@ fn with<T>(f: impl FnOnce(&mut Table) -> Option<T>) -> Option<T> {
 /// `None` if there is no memory for one.
 pub(crate) fn allocated(region: usize, position: &Position, size: usize) -> Option<Number> {
     with(|table| {
+        // Each line has the record of its region.
+        let whole = table.find(Record::of_region(region))?;
         let number = table.find(Record::of(region, position))?;
         let more = Counts { allocations: 1, allocated: size, ..Counts::default() };
         table.get(number)?.counts.add(more);
-        let whole = table.find(Record::of_region(region))?;
         let whole = table.get(whole)?;
         whole.counts.add(more);
         whole.most = whole.most.max(whole.counts.allocated - whole.counts.freed);
@@ -236,122 +240,10 @@ pub fn lock() -> &'static Lock {
     &LOCK
 }
 
-/// What a summary needs to know of a region: the address that is shown for it, and its extent.
-pub type Shown = (usize, usize);
-
-/// Writes a summary of what regions with the method `Profile` allocated where, a line at a time.
-/// Source: vmalloc(3), `vmprofile`.
-///
-/// `show` is called with the address of a region's core data. It returns what is shown of the
-/// region, or `None` to leave it out. Returns false if there is no memory for the summary.
-pub fn summary(show: &dyn Fn(usize) -> Option<Shown>, write: &mut dyn FnMut(&[u8])) -> bool {
-    let Some((records, room)) = copy() else { return false };
-    // SAFETY: the copies were written, and are this function's.
-    let all = unsafe { core::slice::from_raw_parts(records, room) };
-    write_summary(all, show, write);
-    // SAFETY: the block is not used any more.
-    past(|| unsafe { raw::free(records.cast()) });
-    true
-}
-
-/// Copies all records to a block of the heap. Returns it with their number.
-fn copy() -> Option<(*mut Record, usize)> {
-    with(|table| {
-        let bytes = (table.made as usize).checked_mul(size_of::<Record>())?;
-        let block = past(|| raw::malloc(bytes)).cast::<Record>();
-        if block.is_null() {
-            return None;
-        }
-        let mut count = 0;
-        for number in 0..table.made {
-            if let Some(record) = table.get(number).filter(|record| record.region != 0) {
-                // SAFETY: the block has room for all records.
-                let place = unsafe { block.add(count) };
-                // SAFETY: as above.
-                unsafe { place.write(*record) };
-                count += 1;
-            }
-        }
-        Some((block, count))
-    })
-}
-
-/// Iterates over records in their order. Each step looks at all of them, because sorting can panic.
-fn in_order<'a>(
-    records: &'a [Record],
-    wanted: impl Fn(&&'a Record) -> bool,
-) -> impl Iterator<Item = &'a Record> {
-    let mut last: Option<&Record> = None;
-    core::iter::from_fn(move || {
-        let is_later = |record: &&Record| last.is_none_or(|last| record.order(last).is_gt());
-        let rest = records.iter().filter(&wanted).filter(is_later);
-        last = rest.min_by(|one, other| one.order(other));
-        last
-    })
-}
-
-fn write_summary(
-    records: &[Record],
-    show: &dyn Fn(usize) -> Option<Shown>,
-    write: &mut dyn FnMut(&[u8]),
-) {
-    let shown = |record: &&Record| show(record.region).is_some();
-    let sum = |records: &mut dyn Iterator<Item = &Record>| {
-        let mut sum = Counts::default();
-        records.for_each(|record| sum.add(record.counts));
-        sum
-    };
-    let is_whole = |record: &&Record| record.is_whole && shown(record);
-    let is_line = |record: &&Record| !record.is_whole && shown(record);
-    let all = sum(&mut records.iter().filter(is_whole));
-    line(write, b"ALLOCATION USAGE SUMMARY:", all, None);
-    for record in in_order(records, is_whole) {
-        let Some((address, extent)) = show(record.region) else { continue };
-        let mut start = Line::new();
-        start.text(b"region=").hex(address).text(b":");
-        let most = (record.most > 0).then_some((record.most, extent));
-        line(write, start.get(), record.counts, most);
-    }
-    let mut file = None;
-    for record in in_order(records, is_line) {
-        let Some((address, _)) = show(record.region) else { continue };
-        if file != Some(record.file_text()) {
-            file = Some(record.file_text());
-            let name = record.file.text().unwrap_or(b"<>");
-            let mut start = Line::new();
-            start.text(b"file=").end_of(name).text(b":");
-            let same = |other: &&Record| is_line(other) && other.file_text() == record.file_text();
-            line(write, start.get(), sum(&mut records.iter().filter(same)), None);
-        }
-        let mut start = Line::new();
-        start.text(b"\tline=").decimal(record.line as usize);
-        start.text(b":region=").hex(address).text(b":");
-        line(write, start.get(), record.counts, None);
-    }
-}
-
-/// Writes a line, with the most bytes at one time and the extent of a region if they are given.
-fn line(
-    write: &mut dyn FnMut(&[u8]),
-    start: &[u8],
-    counts: Counts,
-    region: Option<(usize, usize)>,
-) {
-    let mut line = Line::new();
-    line.text(start).text(b"n_alloc=").decimal(counts.allocations);
-    line.text(b":n_free=").decimal(counts.frees);
-    line.text(b":s_alloc=").decimal(counts.allocated);
-    line.text(b":s_free=").decimal(counts.freed).text(b":");
-    if let Some((most, extent)) = region {
-        line.text(b"max_busy=").decimal(most).text(b":extent=").decimal(extent).text(b":");
-    }
-    line.text(b"\n");
-    write(line.get());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
     use std::string::String;
     use std::vec::Vec;
 
@@ -396,6 +288,28 @@ mod tests {
         forget(two);
         let nothing = "ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n";
         assert_eq!(lines(&[one, two]), [nothing]);
+    }
+
+    /// A search for each line would take time with the square of the number of regions.
+    #[test]
+    fn each_region_is_looked_for_once() {
+        let regions: Vec<usize> = (1..=100).map(|number| number * 0x1000).collect();
+        for &region in &regions {
+            for line in 1..=3 {
+                assert!(allocated(region, &Position::new(b"y.c", line, b""), 1).is_some());
+            }
+        }
+        let asked = RefCell::new(Vec::new());
+        let show = |region| {
+            asked.borrow_mut().extend(regions.contains(&region).then_some(region));
+            None
+        };
+        assert!(summary(&show, &mut |_| {}));
+        let mut asked = asked.into_inner();
+        asked.sort_unstable();
+        assert_eq!(asked, regions);
+        assert_eq!(lines(&regions).len(), 1 + 100 + 1 + 300);
+        regions.into_iter().for_each(forget);
     }
 
     #[test]

@@ -1,8 +1,14 @@
-//! Sorts addresses in place without a panic. The standard library's sort has one for orders that
+//! Sorts in place without a panic. The standard library's sort has one for orders that
 //! contradict themselves.
 
 /// Sorts a slice by heapsort.
-pub(crate) fn heap_sort<T: Copy + Ord>(items: &mut [T]) {
+///
+/// ```
+/// let mut numbers = [3, 1, 2];
+/// lumalloc::sorting::heap_sort(&mut numbers);
+/// assert_eq!(numbers, [1, 2, 3]);
+/// ```
+pub fn heap_sort<T: Copy + Ord>(items: &mut [T]) {
     for root in (0..items.len() / 2).rev() {
         sift_down(items, root);
     }

@@ -24,14 +24,14 @@ pub unsafe extern "C" fn vmprofile(vm: *mut Vmalloc, fd: c_int) -> c_int {
         errno::set(libc::EINVAL);
         return -1;
     }
-    let regions = Regions::hold();
     let show = |data: usize| -> Option<Shown> {
         let has_it = |vm: &&Vmalloc| !kinds::is_heap(vm) && vm.data().addr() == data;
-        let found = match wanted {
-            Some(wanted) => Some(wanted).filter(has_it),
-            None => regions.each().find(has_it),
-        };
-        found.map(|vm| (vm.address().addr(), vm.head().extent()))
+        let shown = |vm: &Vmalloc| (vm.address().addr(), vm.head().extent());
+        match wanted {
+            Some(wanted) => Some(wanted).filter(has_it).map(shown),
+            // The list is not held while the summary is sorted and written.
+            None => Regions::hold().each().find(has_it).map(shown),
+        }
     };
     if summary(&show, &mut |line| write_to(fd, line)) {
         return 0;
