@@ -25,6 +25,39 @@ static void expect(const char *format, Vmalloc_t *one, Vmalloc_t *two)
   }
 }
 
+/* What was counted stays with the segments that vmclose leaves, for the region that is opened again. A new region
+ * in the same memory begins with nothing. */
+static void counts_belong_to_one_region(void)
+{
+  static const char format[] = "ALLOCATION USAGE SUMMARY:n_alloc=%d:n_free=0:s_alloc=%d:s_free=0:\n"
+                               "region=V:n_alloc=%d:n_free=0:s_alloc=%d:s_free=0:max_busy=%d:extent=%lu:\n"
+                               "file=<>:n_alloc=%d:n_free=0:s_alloc=%d:s_free=0:\n"
+                               "\tline=0:region=V:n_alloc=%d:n_free=0:s_alloc=%d:s_free=0:\n";
+  struct recorder *it = recorder(64, GROWS);
+  char text[2048];
+  void *data = NULL;
+  int round, blocks, bytes;
+  for (round = 0; round < 3; round++) {
+    Vmalloc_t *vm;
+    Vmstat_t st;
+    /* Opened, opened again, and another one opened there. */
+    it->stored = round == 1 ? data : NULL;
+    it->returns[VM_OPEN] = round == 1;
+    it->returns[VM_CLOSE] = round < 2;
+    if (round == 2) it->used = 0;
+    vm = vmopen(&it->disc, Vmprofile, 0);
+    CHECK(vm != NULL && (data == NULL || vmdata(vm) == data) && (vmalloc)(vm, 100) != NULL);
+    data = vmdata(vm);
+    blocks = round == 1 ? 2 : 1;
+    bytes = blocks * 100;
+    CHECK(vmstat(vm, &st) == 0 && st.n_busy == blocks && vmprofile(NULL, fds[1]) == 0);
+    sprintf(text, format, blocks, bytes, blocks, bytes, bytes, (unsigned long)st.extent, blocks, bytes, blocks, bytes);
+    expect(text, vm, NULL);
+    CHECK(vmclose(vm) == 0);
+  }
+  free(it);
+}
+
 int main(void)
 {
   struct recorder *it = recorder(64, GROWS);
@@ -61,6 +94,7 @@ int main(void)
   CHECK(vmclose(vm) == 0 && vmprofile(NULL, fds[1]) == 0);
   expect("ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n", NULL, NULL);
   free(it);
+  counts_belong_to_one_region();
   puts("ok");
   return 0;
 }

@@ -46,7 +46,13 @@ impl Method for Profile {
     const MODE: u32 = mode::PROFILE;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
+        // Of an earlier region at this address, whose segments were left when it was closed.
+        usage::forget(call.words().address(0));
         look(call, Best::begin);
+    }
+
+    fn cleared<D: Discipline>(call: &Call<'_, Self, D>) {
+        look(call, Best::cleared);
     }
 
     fn added<D: Discipline>(call: &Call<'_, Self, D>, segment: &Segment) {
