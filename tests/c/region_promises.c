@@ -200,6 +200,31 @@ static void blocks_of_size_0(void)
   CHECK(vmclose(best) == 0 && vmclose(last) == 0 && vmclose(pool) == 0);
 }
 
+/* All bytes are new then, also where memory was in use before. The block grows in place, and moves. */
+static void blocks_of_size_0_grow_with_zeros(void)
+{
+  Vmethod_t *const all[] = {Vmbest, Vmlast, Vmdebug, Vmprofile};
+  int m, way;
+  for (m = 0; m < 4; m++)
+    for (way = 0; way < 4; way++) {
+      struct recorder *it = recorder(64, GROWS);
+      Vmalloc_t *vm = vmopen(&it->disc, all[m], 0);
+      char *block;
+      if (way < 2) {
+        /* Memory of a block that was freed. */
+        block = (char *)vmalloc(vm, 5000);
+        memset(block, 0x55, 5000);
+        CHECK(vmfree(vm, block) == 0 && vmcompact(vm) == 0);
+      }
+      block = vmnewof(vm, NULL, char, 0, 0);
+      /* Vmlast knows the size of the latest block alone. */
+      if (way % 2 == 1 && m != 1) CHECK(vmalloc(vm, 10) != NULL);
+      block = vmnewof(vm, block, char, 4000, 0);
+      CHECK(block != NULL && is_zero(block, 4000) && vmclose(vm) == 0);
+      free(it);
+    }
+}
+
 /* "Only the latest allocated block can be freed ... vmfree calls on blocks other than a are ignored." */
 static void vmlast_frees_the_latest(void)
 {
@@ -396,6 +421,7 @@ int main(void)
   a_block_may_go_while_it_is_resized();
   vmfree_refuses_what_is_no_block();
   blocks_of_size_0();
+  blocks_of_size_0_grow_with_zeros();
   vmlast_frees_the_latest();
   vmpool_has_one_size();
   vmclear_frees_all_blocks();

@@ -213,6 +213,14 @@ pub(crate) fn carry_over(old: usize, old_size: usize, new: usize, new_size: usiz
     }
 }
 
+/// Clears the one byte of a block for which 0 bytes were requested: it is new to the program when
+/// the block grows.
+pub(crate) fn clear_unasked(at: usize, requested: usize) {
+    if requested == 0 {
+        clear(at, 1);
+    }
+}
+
 /// Fills a part of a block with zeros.
 pub(crate) fn clear(start: usize, size: usize) {
     let start = core::ptr::with_exposed_provenance_mut::<u8>(start);

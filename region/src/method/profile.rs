@@ -2,7 +2,7 @@
 //! who allocated them.
 
 use super::best::{self, Best, align_behind, busy_blocks};
-use super::{Method, Resize, Stat, carry_over, clear, sealed};
+use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
 use crate::call::{Call, Nothing};
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
@@ -66,7 +66,7 @@ impl Method for Profile {
     fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
         let longer = size.max(1).checked_add(FRONT)?;
         let start = with_best(call, |best| Best::alloc(best, longer))?;
-        Some(note_new(call, start + FRONT, size.max(1)))
+        Some(note_new_block(call, start + FRONT, size))
     }
 
     fn align<D: Discipline>(
@@ -76,7 +76,7 @@ impl Method for Profile {
     ) -> Option<usize> {
         let longer = size.max(1).checked_add(FRONT)?;
         let start = with_best(call, |best| align_behind(best, longer, align, FRONT))?;
-        Some(note_new(call, start + FRONT, size.max(1)))
+        Some(note_new_block(call, start + FRONT, size))
     }
 
     fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
@@ -190,6 +190,12 @@ fn note_new<D: Discipline>(call: &Call<'_, Profile, D>, at: usize, size: usize) 
     let mark = number.map_or(0, |_| process_mark());
     words.write(at - 8, u64::from(number.map_or(0, |number| number.0)) << 32 | u64::from(mark));
     at
+}
+
+/// As [`note_new`], for a new block of `size` bytes. No block has size 0.
+fn note_new_block<D: Discipline>(call: &Call<'_, Profile, D>, at: usize, size: usize) -> usize {
+    clear_unasked(at, size);
+    note_new(call, at, size.max(1))
 }
 
 /// Returns the record of a block, if this process has it.

@@ -6,7 +6,7 @@ mod quarantine;
 mod checks;
 
 use super::best::{self, Best, align_behind, busy_blocks};
-use super::{Method, Resize, Stat, carry_over, clear, sealed};
+use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
 use crate::call::{Call, Nothing, Reserve};
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
@@ -69,10 +69,8 @@ impl Method for Debug {
 
     fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
         check_if_wanted(call);
-        // No block has size 0.
-        let size = size.max(1);
-        let at = allocate(call, size, None);
-        finish(call, at, size, Action::Alloc)
+        let at = allocate(call, size.max(1), None);
+        finish_new(call, at, size)
     }
 
     fn align<D: Discipline>(
@@ -80,9 +78,8 @@ impl Method for Debug {
         size: usize,
         align: usize,
     ) -> Option<usize> {
-        let size = size.max(1);
-        let at = allocate(call, size, Some(align));
-        finish(call, at, size, Action::Alloc)
+        let at = allocate(call, size.max(1), Some(align));
+        finish_new(call, at, size)
     }
 
     fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
@@ -268,6 +265,17 @@ fn finish<D: Discipline>(
     block::write_guards(at, size, end);
     let moment = if action == Action::Alloc { Moment::Allocated } else { Moment::Resized };
     alert(call, at, size, moment);
+    Some(at)
+}
+
+/// As [`finish`], for a request of `size` bytes. No block has size 0.
+fn finish_new<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    at: Option<usize>,
+    size: usize,
+) -> Option<usize> {
+    let at = finish(call, at, size.max(1), Action::Alloc)?;
+    clear_unasked(at, size);
     Some(at)
 }
 
