@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -276,6 +277,39 @@ static void a_region_has_the_room_that_was_asked_for(void)
   CHECK(vmclose(larger) == 0 && vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
 }
 
+static void set_longest_file(rlim_t bytes)
+{
+  struct rlimit limit = {bytes, RLIM_INFINITY};
+  CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  limit.rlim_cur = bytes;
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/* A file that may not become longer is a full one: the signal SIGXFSZ, which ends the process, does not come. */
+static void a_file_has_a_longest_length(void)
+{
+  const char *path = in_directory("longest"), *other = in_directory("none");
+  pid_t child = fork();
+  if (child == 0) {
+    Vmalloc_t *vm = vmmopen(path, -1, 64 << 20);
+    size_t bytes;
+    CHECK(vm != NULL);
+    set_longest_file(4 << 20);
+    bytes = fill_up(vm);
+    CHECK(bytes > 2 << 20 && bytes < 4 << 20 && length_of(path) <= 4 << 20 && vmdbcheck(vm) == 0);
+    FAILS_WITH(ENOMEM, vmalloc(vm, 5 << 20));
+    set_longest_file(100);
+    is_refused(vmmopen(other, -1, 0), EFBIG);
+    set_longest_file(0);
+    is_refused(vmmopen(other, -1, 0), EFBIG);
+    CHECK(vmclear(vm) == 0 && vmalloc(vm, 1 << 20) != NULL && vmclose(vm) == 0);
+    vm = opened(path);
+    CHECK(vmclose(vm) == 0);
+    _exit(0);
+  }
+  expect_exit(child);
+}
+
 /* "If several handles belong to the same segment, it returns the one that obtained the segment." */
 static void the_first_handle_has_the_blocks(void)
 {
@@ -469,6 +503,7 @@ int main(void)
   what_is_damaged_does_no_harm();
   nothing_else_is_replaced();
   a_region_has_the_room_that_was_asked_for();
+  a_file_has_a_longest_length();
   the_first_handle_has_the_blocks();
   flags_last_as_long_as_a_process_has_the_region(-1);
   flags_last_as_long_as_a_process_has_the_region(PROJECT);

@@ -141,6 +141,7 @@ impl File {
     /// can promise it.
     pub(super) fn reserve(&self, from: usize, length: usize) -> Result<(), c_int> {
         let now = self.length().ok_or(libc::EBADF)?;
+        may_be_so_long(now, length)?;
         let mut at = from;
         while at < length {
             let end = length.min(at.saturating_add(STEP));
@@ -192,6 +193,8 @@ impl File {
     /// Writes the first word.
     pub(super) fn write_start(&self, word: u64) -> Result<(), c_int> {
         let bytes = size_of::<u64>();
+        // A write is held against the limit wherever the file ends.
+        may_be_so_long(0, bytes)?;
         // SAFETY: the word has so many bytes.
         let written =
             unsafe { libc::pwrite(self.descriptor(), (&raw const word).cast(), bytes, 0) };
@@ -238,6 +241,16 @@ impl Drop for File {
         }
         close(self.descriptor());
     }
+}
+
+/// Fails with `EFBIG` if a file of `now` bytes may not become so long: whoever tries gets a signal,
+/// which ends the process.
+fn may_be_so_long(now: usize, length: usize) -> Result<(), c_int> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the place is this function's.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    let is_within = length <= now || length as u64 <= limit.rlim_cur;
+    if is_within { Ok(()) } else { Err(libc::EFBIG) }
 }
 
 fn offset(bytes: usize) -> Result<libc::off_t, c_int> {
