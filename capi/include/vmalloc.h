@@ -291,7 +291,8 @@ extern Vmdisc_t *Vmdcheap;
 #define VM_RSCOPY 0000001
 /* it may move, and then its contents are undefined; */
 #define VM_RSMOVE 0000002
-/* new bytes are zero. */
+/* new bytes are zero: those behind the size that was asked for before, or, of a block of malloc that Vmheap
+ * resizes, behind its usable size. */
 #define VM_RSZERO 0000004
 
 /* A block of `size` bytes. A size of 0 is a block too, except in Vmpool, which returns NULL. */

@@ -82,6 +82,17 @@ static void new_space_is_clear(void)
   CHECK(vmresize(Vmheap, block, 0, 0) == NULL);
 }
 
+/* Of a block of malloc it is not known what was asked for. */
+static void new_space_of_a_block_of_malloc_is_behind_its_usable_size(void)
+{
+  char *block = (char *)malloc(100);
+  size_t usable = malloc_usable_size(block);
+  CHECK(usable >= 100);
+  memset(block, 7, usable);
+  block = vmnewof(Vmheap, block, char, 3000, 0);
+  CHECK(block != NULL && block[99] == 7 && is_zero(block + usable, 3000 - usable) && vmfree(Vmheap, block) == 0);
+}
+
 static void statistics(void)
 {
   Vmstat_t before, after, all;
@@ -146,6 +157,7 @@ int main(void)
   sizes_and_places();
   any_alignment();
   new_space_is_clear();
+  new_space_of_a_block_of_malloc_is_behind_its_usable_size();
   statistics();
   events();
   the_walk_meets_each_segment();

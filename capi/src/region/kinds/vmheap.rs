@@ -263,6 +263,7 @@ unsafe extern "C" fn resize(
         caller.fail(Failure::BadAddress, old);
         return ptr::null_mut();
     }
+    // What was asked for is not known of blocks of malloc, and others have zeros behind it.
     // SAFETY: a block of the heap begins there, which is the program's.
     let before = unsafe { raw::usable_size(block) };
     let record = Record { old, size, ..Record::default() };
