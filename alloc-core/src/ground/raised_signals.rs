@@ -57,19 +57,22 @@ pub fn write_stderr(text: &[u8]) {
 /// # Errors
 /// The system's error number.
 pub fn write_all(descriptor: c_int, text: &[u8]) -> Result<(), c_int> {
-    without_signals(|| {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let written = system_calls::write(descriptor, rest);
-            match usize::try_from(written) {
-                Ok(0) => return Err(libc::EIO),
-                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                Err(_) if errno() == libc::EINTR => {}
-                Err(_) => return Err(errno()),
-            }
+    without_signals(|| complete(text, |rest| system_calls::write(descriptor, rest)))
+}
+
+/// Calls `write` with what is left of a text until it has taken all, or fails, and not because a
+/// signal came.
+fn complete(text: &[u8], mut write: impl FnMut(&[u8]) -> isize) -> Result<(), c_int> {
+    let mut rest = text;
+    while !rest.is_empty() {
+        match usize::try_from(write(rest)) {
+            Ok(0) => return Err(libc::EIO),
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(_) if errno() == libc::EINTR => {}
+            Err(_) => return Err(errno()),
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 fn set_of(signals: &[c_int]) -> libc::sigset_t {
@@ -111,6 +114,36 @@ fn take(signal: c_int) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::os::set_errno;
+
+    /// Writes a text with these answers of the system, and no more. Returns what was taken, and the
+    /// error.
+    fn taken(answers: &[Result<usize, c_int>]) -> (Vec<u8>, Option<c_int>) {
+        let (mut answers, mut taken) = (answers.iter(), Vec::new());
+        let outcome = complete(b"a line\n", |rest| match answers.next().expect("no more calls") {
+            Ok(length) => {
+                taken.extend(&rest[..*length]);
+                length.cast_signed()
+            }
+            Err(code) => {
+                set_errno(*code);
+                -1
+            }
+        });
+        assert_eq!(answers.next(), None);
+        (taken, outcome.err())
+    }
+
+    #[test]
+    fn a_text_that_is_cut_short_is_completed() {
+        assert_eq!(taken(&[Ok(7)]), (b"a line\n".to_vec(), None));
+        let interrupted = Err(libc::EINTR);
+        let answers = [Ok(2), interrupted, interrupted, Ok(5)];
+        assert_eq!(taken(&answers), (b"a line\n".to_vec(), None));
+        assert_eq!(taken(&[Ok(2), Err(libc::EAGAIN)]), (b"a ".to_vec(), Some(libc::EAGAIN)));
+        assert_eq!(taken(&[Ok(2), Ok(0)]), (b"a ".to_vec(), Some(libc::EIO)));
+        assert_eq!(taken(&[Err(libc::EBADF)]), (Vec::new(), Some(libc::EBADF)));
+    }
 
     fn raise(signal: c_int) {
         // SAFETY: takes nothing and returns the thread's handle.
