@@ -6,6 +6,7 @@
 #include "lumalloc.h"
 #include "vmalloc.h"
 #endif
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,18 @@ static void which(void)
 #endif
 }
 
+/* Closes all descriptors, as daemons do, and has a file of its own under each number. */
+static void closes_all(const char *path)
+{
+  int file, own;
+  for (file = 3; file < 200; file++) close(file);
+  own = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  for (file = own + 1; file < 200; file++)
+    if (dup2(own, file) != file) _exit(5);
+  churn();
+  overrun_then_calls();
+}
+
 int main(int argc, char **argv)
 {
   const char *what = argc > 1 ? argv[1] : "";
@@ -136,6 +149,7 @@ int main(int argc, char **argv)
   if (strcmp(what, "churn") == 0) churn();
   if (strcmp(what, "overrun") == 0) overrun_then_calls();
   if (strcmp(what, "twice") == 0) free_twice();
+  if (strcmp(what, "closes") == 0 && argc > 2) closes_all(argv[2]);
   if (strcmp(what, "keeps") == 0) keeps();
   if (strcmp(what, "moved") == 0) keeps_moved();
 #ifndef ALONE

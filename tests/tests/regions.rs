@@ -80,6 +80,21 @@ fn a_process_that_ended_in_a_call_is_told_of() {
     assert_eq!(rest, "a process ended in a call of it; what is free was found anew\n");
 }
 
+/// Daemons close all descriptors, and the numbers of files of `VMALLOC_OPTIONS` go to their own.
+#[test]
+fn nothing_is_written_to_a_file_that_got_the_number() {
+    let directory = scratch("malloc-closed");
+    let [innocent, file] = ["innocent", "written"].map(|name| directory.join(name));
+    for what in ["trace", "method=debug,warn", "profile"] {
+        let run = linked::linked("malloc_options.c").args(["closes"]).args([&innocent]);
+        let text = format!("{what}={}", file.display());
+        assert_eq!(run.env("VMALLOC_OPTIONS", text).stdout(), "calls made\n");
+        assert_eq!(fs::read_to_string(&innocent).expect("a file"), "", "{what}");
+        fs::remove_file(&file).expect(what);
+        fs::remove_file(&innocent).expect(what);
+    }
+}
+
 /// The command looks at a region that a program left, and loses nothing.
 #[test]
 fn the_command_shows_regions_in_files() {

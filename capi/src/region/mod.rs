@@ -20,6 +20,7 @@ mod shared;
 mod disciplines;
 
 mod position;
+mod own_file;
 mod trace;
 mod warnings;
 mod inside;

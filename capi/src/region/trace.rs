@@ -1,6 +1,7 @@
 //! Trace lines. Source: vmalloc(3), `vmtrace`.
 
 use super::abi::Vmalloc;
+use super::own_file::OwnFile;
 use crate::variables::write_to;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -9,6 +10,9 @@ use lumalloc_region::{Position, mode};
 
 /// Where lines are written to. Negative: nowhere.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+
+/// The file of an option.
+static OWN: OwnFile = OwnFile::none();
 
 /// Whether lines have the time and the thread: 1 or 0.
 static TIMED: AtomicI32 = AtomicI32::new(0);
@@ -29,7 +33,14 @@ pub(super) struct Record {
 /// first -1. A negative one ends tracing.
 #[unsafe(no_mangle)]
 pub extern "C" fn vmtrace(fd: c_int) -> c_int {
+    OWN.give(fd);
     DESCRIPTOR.swap(fd.max(-1), Ordering::Relaxed)
+}
+
+/// As [`vmtrace`], for a file that the library opened.
+pub(super) fn set_own(fd: c_int) {
+    OWN.note(fd);
+    DESCRIPTOR.store(fd, Ordering::Relaxed);
 }
 
 /// `vmtracetimed`: sets whether trace lines have a further field with the time and the thread, and
@@ -57,7 +68,7 @@ pub(super) fn write_busy(vm: &Vmalloc, new: usize, size: usize) {
 
 fn write_line(vm: &Vmalloc, record: Record, letter: &[u8], position: Position) {
     let descriptor = DESCRIPTOR.load(Ordering::Relaxed);
-    if descriptor < 0 {
+    if descriptor < 0 || OWN.is_lost(descriptor) {
         return;
     }
     let mut line = Line::new();

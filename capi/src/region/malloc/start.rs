@@ -4,6 +4,7 @@
 use super::super::abi::{Vmalloc, Vmethod};
 use super::super::kinds;
 use super::super::open::vmopen;
+use super::super::own_file::OwnFile;
 use super::super::profile::vmprofile;
 use super::super::vmregion::{Vmregion, current};
 use super::super::{disciplines, trace, warnings};
@@ -28,6 +29,7 @@ static KEEPS: AtomicBool = AtomicBool::new(false);
 
 /// Where the summary of the method that counts is written at exit. Negative: nowhere.
 static SUMMARY: AtomicI32 = AtomicI32::new(-1);
+static SUMMARY_FILE: OwnFile = OwnFile::none();
 
 /// Returns whether the options want calls to be diverted. Allocates nothing.
 pub(super) fn is_asked_for() -> bool {
@@ -65,7 +67,7 @@ pub fn begin() {
 /// Writes the summary that the options ask for. Called when the process exits.
 pub fn end() {
     let descriptor = SUMMARY.load(Ordering::Relaxed);
-    if descriptor >= 0 {
+    if descriptor >= 0 && !SUMMARY_FILE.is_lost(descriptor) {
         // SAFETY: NULL stands for all regions.
         unsafe { vmprofile(ptr::null_mut(), descriptor) };
     }
@@ -124,15 +126,16 @@ fn carry_out(options: &MallocOptions<'_>) {
         warnings::vmdbwatch(ptr::with_exposed_provenance_mut(address));
     }
     if let Some(descriptor) = options.warn.and_then(open_file) {
-        warnings::vmdebug(descriptor);
+        warnings::set_own(descriptor);
     }
     if let Some(descriptor) = options.trace.and_then(open_file) {
-        trace::vmtrace(descriptor);
+        trace::set_own(descriptor);
         trace::vmtracetimed(c_int::from(options.timed));
         current().head().change_mode(mode::TRACE, true);
     }
     if options.method() == mode::PROFILE {
         let descriptor = options.profile.and_then(open_file);
+        descriptor.into_iter().for_each(|descriptor| SUMMARY_FILE.note(descriptor));
         SUMMARY.store(descriptor.unwrap_or(libc::STDERR_FILENO), Ordering::Relaxed);
     }
     if let Some((start, period)) = options.checks() {
