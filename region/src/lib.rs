@@ -143,7 +143,7 @@ pub mod raw {
     pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
     pub use crate::owner::note as note_process;
     pub use crate::position::Origin;
-    pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of};
+    pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of, when_made};
     pub use crate::shared_region::begin;
     pub use crate::usage::lock as usage_lock;
     pub use crate::values::{Change, Value, change};

@@ -7,7 +7,7 @@ use crate::lock::{Entry, Holder, Lock};
 use crate::method::best::{Best, State};
 use crate::method::{Method, Stat};
 use crate::mode;
-use crate::shared::{FileForm, Mapping};
+use crate::shared::{FileForm, Mapping, when_made};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
@@ -35,7 +35,7 @@ impl SharedRegion {
     /// A number of `errno`: `EINVAL` if it holds no region, or is cut off; `EADDRINUSE` if
     /// something else lies at the region's addresses; and those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
-        let mapping = Mapping::of_file(path, FileForm::default())?;
+        let mapping = when_made(|| Mapping::of_file(path, FileForm::default()))?;
         if mapping.is_new() { Err(libc::EINVAL) } else { SharedRegion::of(mapping) }
     }
 
@@ -46,7 +46,8 @@ impl SharedRegion {
     /// As for [`SharedRegion::open`]; `ENOMEM` if the region cannot be so large; `ENOSPC` if the
     /// disk is full.
     pub fn open_or_make(path: &CStr, size: usize) -> Result<SharedRegion, c_int> {
-        SharedRegion::of(Mapping::of_file(path, FileForm { size, ..FileForm::default() })?)
+        let form = FileForm { size, ..FileForm::default() };
+        SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)
     }
 
     fn of(mut mapping: Mapping) -> Result<SharedRegion, c_int> {

@@ -2,6 +2,8 @@
 #include "region_check.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -310,6 +312,39 @@ static void a_file_has_a_longest_length(void)
   expect_exit(child);
 }
 
+static void *open_the_region(void *path)
+{
+  Vmalloc_t *vm = opened((const char *)path);
+  CHECK(vmclose(vm) == 0);
+  return NULL;
+}
+
+/* Returns how many descriptors of an open file the process has. */
+static int descriptors_of(int file)
+{
+  struct stat wanted, other;
+  int at, count = 0;
+  CHECK(fstat(file, &wanted) == 0);
+  for (at = 0; at < 64; at++)
+    count += fstat(at, &other) == 0 && other.st_dev == wanted.st_dev && other.st_ino == wanted.st_ino;
+  return count;
+}
+
+/* A process that makes a region may be stopped there. Threads that wait for it hold nobody up. */
+static void regions_are_opened_while_another_one_is_made(void)
+{
+  const char *path = in_directory("being-made");
+  int file = open(path, O_RDWR | O_CREAT, 0600);
+  pthread_t thread;
+  Vmalloc_t *vm;
+  CHECK(file >= 0 && flock(file, LOCK_EX) == 0);
+  CHECK(pthread_create(&thread, NULL, open_the_region, (void *)path) == 0);
+  while (descriptors_of(file) < 2) sched_yield();
+  vm = vmopen(Vmdcheap, Vmbest, 0);
+  CHECK(vm != NULL && vmregion(vmalloc(vm, 10)) == vm && vmclose(vm) == 0);
+  CHECK(flock(file, LOCK_UN) == 0 && pthread_join(thread, NULL) == 0 && close(file) == 0);
+}
+
 /* "If several handles belong to the same segment, it returns the one that obtained the segment." */
 static void the_first_handle_has_the_blocks(void)
 {
@@ -504,6 +539,7 @@ int main(void)
   nothing_else_is_replaced();
   a_region_has_the_room_that_was_asked_for();
   a_file_has_a_longest_length();
+  regions_are_opened_while_another_one_is_made();
   the_first_handle_has_the_blocks();
   flags_last_as_long_as_a_process_has_the_region(-1);
   flags_last_as_long_as_a_process_has_the_region(PROJECT);

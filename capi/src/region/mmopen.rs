@@ -10,7 +10,9 @@ use crate::errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use lumalloc_region::mode;
-use lumalloc_region::raw::{Change, FileForm, Mapping, Value, any_address, begin, object_of};
+use lumalloc_region::raw::{
+    Change, FileForm, Mapping, Value, any_address, begin, object_of, when_made,
+};
 
 /// What `vmmvalue` does.
 mod op {
@@ -79,6 +81,16 @@ unsafe fn opened(file: *const c_char, project: c_int, form: FileForm) -> *mut Vm
 fn open_path(path: &CStr, project: c_int, form: FileForm) -> Result<*mut Vmalloc, c_int> {
     open::prepare();
     let kind = kinds::with_method(mode::BEST).ok_or(libc::EINVAL)?;
+    when_made(|| open_now(path, project, form, kind))
+}
+
+/// Opens the region, unless another process makes it: then the result is `None`.
+fn open_now(
+    path: &CStr,
+    project: c_int,
+    form: FileForm,
+    kind: &Kind,
+) -> Result<Option<*mut Vmalloc>, c_int> {
     // One thread at a time, so that the process maps a region once.
     let regions = Regions::hold();
     let object = object_of(path, project);
@@ -89,16 +101,17 @@ fn open_path(path: &CStr, project: c_int, form: FileForm) -> Result<*mut Vmalloc
         }
         shared.mapping().make_room_for(form)?;
         shared.share();
-        return with_handle(shared.disc(), kind, shared.mapping().data());
+        return with_handle(shared.disc(), kind, shared.mapping().data()).map(Some);
     }
-    let mut mapping = if project < 0 {
+    let mapped = if project < 0 {
         Mapping::of_file(path, form)?
     } else {
         Mapping::of_segment(path, project, form.size)?
     };
+    let Some(mut mapping) = mapped else { return Ok(None) };
     let head = begin(&mut mapping)?;
     let disc = Shared::make(mapping).ok_or(libc::ENOMEM)?;
-    with_handle(disc, kind, head.as_ptr().expose_provenance())
+    with_handle(disc, kind, head.as_ptr().expose_provenance()).map(Some)
 }
 
 /// Makes a handle, which is noted in the discipline of its region already.

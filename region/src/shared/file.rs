@@ -132,11 +132,6 @@ impl File {
         }
     }
 
-    pub(super) fn unlock(&self) {
-        // SAFETY: the call takes no memory.
-        unsafe { libc::flock(self.descriptor(), libc::LOCK_UN) };
-    }
-
     /// Makes the file at least so long, with space on the disk from `from` on if the file system
     /// can promise it.
     pub(super) fn reserve(&self, from: usize, length: usize) -> Result<(), c_int> {

@@ -109,26 +109,25 @@ impl Front {
         unsafe { &*core::ptr::with_exposed_provenance::<Front>(address) }
     }
 
-    /// Takes on the making of the region, unless it is made. Returns whether it did. Waits as long
-    /// as another process makes it.
-    pub(super) fn claim(&self) -> bool {
+    /// Takes on the making of the region, unless it is made. Returns whether it did, and `None`
+    /// while another process makes it.
+    pub(super) fn claim(&self) -> Option<bool> {
         let own = owner::own();
         loop {
             // Acquire: pairs with the Release in `ready`.
             let state = self.state.load(Ordering::Acquire);
             if state == READY {
-                return false;
+                return Some(false);
             }
             let is_others = state != 0 && !owner::is_same(state, own);
             if is_others && owner::is_alive(state) {
-                pause();
-                continue;
+                return None;
             }
             let claimed =
                 self.state.compare_exchange(state, own, Ordering::Relaxed, Ordering::Relaxed);
             if claimed.is_ok() {
                 self.magic.store(MAKING, Ordering::Relaxed);
-                return true;
+                return Some(true);
             }
         }
     }

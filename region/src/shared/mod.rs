@@ -19,6 +19,7 @@ mod segment;
 
 use crate::data::Head;
 use crate::discipline::{Discipline, Resized};
+use crate::errno;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use file::{File, Locked};
@@ -74,18 +75,19 @@ pub struct FileForm {
 }
 
 impl Mapping {
-    /// Maps the region that lies in a file. Makes the file if there is none.
+    /// Maps the region that lies in a file. Makes the file if there is none. Returns `None` while
+    /// another process makes the region: see [`when_made`].
     ///
     /// # Errors
     /// A number of `errno`: `EINVAL` if the file holds something else, or was cut off;
     /// `EADDRINUSE` if something else lies at the region's addresses.
-    pub fn of_file(path: &CStr, form: FileForm) -> Result<Mapping, c_int> {
+    pub fn of_file(path: &CStr, form: FileForm) -> Result<Option<Mapping>, c_int> {
         let file = File::open(path)?;
-        let (found, is_alone) = claim(&file)?;
+        let Some((found, is_alone)) = claim(&file)? else { return Ok(None) };
         match found {
             Found::Foreign => Err(libc::EINVAL),
-            Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form),
-            Found::Nothing => Mapping::of_new_file(file, form),
+            Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form).map(Some),
+            Found::Nothing => Mapping::of_new_file(file, form).map(Some),
         }
     }
 
@@ -123,11 +125,11 @@ impl Mapping {
     }
 
     /// Attaches the region in the segment of a file and a project. Makes the segment if there is
-    /// none.
+    /// none. Returns `None` while another process makes the region.
     ///
     /// # Errors
     /// As for [`Mapping::of_file`].
-    pub fn of_segment(path: &CStr, project: c_int, size: usize) -> Result<Mapping, c_int> {
+    pub fn of_segment(path: &CStr, project: c_int, size: usize) -> Result<Option<Mapping>, c_int> {
         let bytes = room(size).and_then(|room| room.checked_add(FRONT)).ok_or(libc::ENOMEM)?;
         loop {
             let identity = Identity::of(path, project, bytes)?;
@@ -144,14 +146,15 @@ impl Mapping {
             let is_alone = identity.status().is_ok_and(|(_, attached)| attached == 1);
             let backing = Backing::Segment(identity);
             let mut mapping = Mapping { start, window, backing, is_new: false, is_alone };
-            mapping.is_new = mapping.front().claim();
+            let Some(is_new) = mapping.front().claim() else { return Ok(None) };
+            mapping.is_new = is_new;
             if mapping.is_new {
                 mapping.front().place(Place { base: start, window, limit: window - FRONT });
-                return Ok(mapping);
+                return Ok(Some(mapping));
             }
             if found != Found::Nothing {
                 mapping.make_room(size)?;
-                return Ok(mapping);
+                return Ok(Some(mapping));
             }
             // Another process was faster, and has it elsewhere.
         }
@@ -347,25 +350,34 @@ fn map_window(file: &File, base: usize, room: usize) -> Result<(usize, usize), c
     }
 }
 
-/// Locks a file, and reads its front. Returns that, and whether no other process has the region.
-/// Only a process that is alone makes a region.
-fn claim(file: &File) -> Result<(Found, bool), c_int> {
+/// Calls `attempt` until another process has made its region. Who calls this holds no lock: that
+/// process may be stopped.
+///
+/// # Errors
+/// Those of `attempt`.
+pub fn when_made<T>(mut attempt: impl FnMut() -> Result<Option<T>, c_int>) -> Result<T, c_int> {
     loop {
-        let is_alone = file.lock(Locked::Alone);
-        if !is_alone && !file.lock(Locked::Together) {
-            return Err(libc::ENOLCK);
+        match attempt()? {
+            Some(made) => return Ok(made),
+            None => front::pause(),
         }
-        let mut words = [0; WORDS];
-        let length = file.read_start(&mut words)?;
-        // Zeros in a file are something else's.
-        let is_foreign = length != 0 && words.first() == Some(&0);
-        let found = if is_foreign { Found::Foreign } else { Found::read(&words) };
-        if is_alone || found != Found::Nothing {
-            return Ok((found, is_alone));
-        }
-        file.unlock();
-        front::pause();
     }
+}
+
+/// Locks a file, and reads its front. Returns that, and whether no other process has the region.
+/// Only a process that is alone makes a region. Returns `None` while another one does.
+fn claim(file: &File) -> Result<Option<(Found, bool)>, c_int> {
+    let is_alone = file.lock(Locked::Alone);
+    if !is_alone && !file.lock(Locked::TogetherAtOnce) {
+        let is_made = errno::get() == libc::EWOULDBLOCK;
+        return if is_made { Ok(None) } else { Err(libc::ENOLCK) };
+    }
+    let mut words = [0; WORDS];
+    let length = file.read_start(&mut words)?;
+    // Zeros in a file are something else's.
+    let is_foreign = length != 0 && words.first() == Some(&0);
+    let found = if is_foreign { Found::Foreign } else { Found::read(&words) };
+    Ok((is_alone || found != Found::Nothing).then_some((found, is_alone)))
 }
 
 /// Reads the front of a segment, which is longer.
