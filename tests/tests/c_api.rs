@@ -12,7 +12,7 @@ use std::process::Command;
 use lumalloc_tests::build::is_foreign;
 use lumalloc_tests::machine::{command_line, is_emulated, system_program, tool};
 use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root};
 
 /// How a program gets the library.
 #[derive(Clone, Copy)]
@@ -125,21 +125,6 @@ fn forms_of_new_and_delete_call_those_of_the_program() {
             Run::preloaded(&program).args([first]).stdout();
         }
     }
-}
-
-/// A program may tell wrong sizes if the option says so.
-#[test]
-fn sized_delete_takes_any_size_where_sizes_are_not_used() {
-    let program = cc("sized_delete.cc", &["-std=c++17"]);
-    for conf in ["", ",hardened:true", ",guarded_sample:2", ",tcache:false", ",mprof:true"] {
-        let directory = scratch("sized-delete");
-        let run =
-            Run::preloaded(&program).dir(&directory).conf(&format!("sized_delete:false{conf}"));
-        assert_eq!(run.stdout(), "ok\n", "{conf}");
-    }
-    let output = Run::preloaded(&program).output();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.starts_with("<lumalloc>: sized free of 0x"), "{told}");
 }
 
 /// The end of a block depends on the mode that allocates it.

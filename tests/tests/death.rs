@@ -8,7 +8,7 @@ use std::process::Output;
 
 use lumalloc_tests::run::{ending, find_program};
 use lumalloc_tests::template::matches;
-use lumalloc_tests::{Run, cc};
+use lumalloc_tests::{Run, cc, scratch};
 
 const CANARY: &str = "<lumalloc>: buffer overflow of {hex}: the canary behind its @ bytes was \
                       overwritten (size {n}, arena {n}{owner}){from}";
@@ -323,4 +323,19 @@ fn out_of_memory_under_xmalloc() {
             assert_dies(&output, &with_size(XMALLOC, size), &format!("{door} {size}"));
         }
     }
+}
+
+/// A program may tell wrong sizes if the option says so.
+#[test]
+fn sized_delete_takes_any_size_where_sizes_are_not_used() {
+    let program = cc("sized_delete.cc", &["-std=c++17"]);
+    for conf in ["", ",hardened:true", ",guarded_sample:2", ",tcache:false", ",mprof:true"] {
+        let directory = scratch("sized-delete");
+        let run =
+            Run::preloaded(&program).dir(&directory).conf(&format!("sized_delete:false{conf}"));
+        assert_eq!(run.stdout(), "ok\n", "{conf}");
+    }
+    let output = Run::preloaded(&program).output();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.starts_with("<lumalloc>: sized free of 0x"), "{told}");
 }

@@ -5,7 +5,8 @@
 //! that set something then return `false` or an error, and those that read return 0.
 
 use crate::front::cache::real_cache::Thread;
-use crate::front::cache::thread::{Moves, Volume};
+use crate::front::cache::thread::Moves;
+use crate::front::cache::volume::Volume;
 use crate::front::cache::{current, registry, switch};
 use crate::front::life::scope;
 use crate::front::life::thread_begin::real_cache;

@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod facade;
+pub(crate) mod volume;
 #[allow(unsafe_code)]
 pub(crate) mod thread;
 #[allow(unsafe_code)]

@@ -3,7 +3,8 @@
 
 use super::emptied::Emptied;
 use super::facade::Facade;
-use super::thread::{self, OfThread, Volume};
+use super::thread::{self, OfThread};
+use super::volume::Volume;
 #[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::back::metadata::Recycled;

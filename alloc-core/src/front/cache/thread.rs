@@ -7,6 +7,7 @@
 //! bytes past the caches (large blocks, and small ones uncached) are counted here, at each call. A
 //! thread knows its caches through [`OfThread`] only.
 
+use super::volume::Volume;
 use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
@@ -20,33 +21,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 /// Arenas whose caches a thread finds at one look.
 const NEAR: usize = 8;
-
-/// Bytes ever allocated and freed, by usable size.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct Volume {
-    pub(crate) allocated: u64,
-    pub(crate) freed: u64,
-}
-
-impl Volume {
-    /// Returns what was added since `before`.
-    pub(super) fn since(self, before: Volume) -> Volume {
-        Volume {
-            allocated: self.allocated.wrapping_sub(before.allocated),
-            freed: self.freed.wrapping_sub(before.freed),
-        }
-    }
-
-    fn add(&mut self, more: Volume) {
-        self.allocated = self.allocated.wrapping_add(more.allocated);
-        self.freed = self.freed.wrapping_add(more.freed);
-    }
-
-    /// Returns the bytes allocated and not freed, negative if a thread frees what others allocated.
-    fn balance(self) -> i64 {
-        self.allocated.wrapping_sub(self.freed) as i64
-    }
-}
 
 /// When a thread moves the cells that the program may read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
