@@ -1,6 +1,7 @@
 //! The file of the heap monitor while it is being written, and what it has so far.
 
 use crate::event_file::{self as format, Chunk, MAGIC, room_for};
+use crate::kept_file::Kept;
 use crate::mappings::{self, Mapping};
 use crate::output_file::{self, Kind};
 use crate::path::Path;
@@ -41,6 +42,8 @@ struct Growing {
     path: Path,
     /// Its path until it is whole.
     unfinished: Path,
+    /// Kept open, because the program may not be able to open it again.
+    kept: Kept,
     /// Its bytes.
     length: u64,
     /// The first error. 0: none.
@@ -59,7 +62,7 @@ impl Output {
     pub(crate) const fn new() -> Output {
         let (path, unfinished) = (Path::new(), Path::new());
         Output {
-            file: Growing { path, unfinished, length: 0, error: 0 },
+            file: Growing { path, unfinished, kept: Kept::NONE, length: 0, error: 0 },
             next_stack: 1,
             known: Known::NONE,
             looked: 0,
@@ -136,9 +139,13 @@ impl Output {
             let name = output_file::unfinished(path, number).ok_or(libc::ENAMETOOLONG)?;
             match output_file::create(name.as_c_str(), path, &MAGIC) {
                 Err(libc::EEXIST) => {}
-                created => {
+                Err(error) => return Err(error),
+                Ok(kept) => {
                     self.file.unfinished = name;
-                    return created;
+                    // In the child of a fork this one leads to the parent's file.
+                    self.file.kept.close();
+                    self.file.kept = kept;
+                    return Ok(());
                 }
             }
         }
@@ -146,7 +153,8 @@ impl Output {
     }
 
     /// Removes the file.
-    pub(crate) fn remove(&self) {
+    pub(crate) fn remove(&mut self) {
+        self.file.kept.close();
         output_file::remove(self.file.unfinished.as_c_str());
     }
 
@@ -166,6 +174,7 @@ impl Output {
         is_ended &= self.put(format::END, |chunk| {
             chunk.number(time).number(counts.taken).number(counts.dropped);
         });
+        self.file.kept.close();
         if !is_ended {
             return Err(self.file.error);
         }
@@ -242,7 +251,7 @@ impl Growing {
             return true;
         }
         let written = chunk.finish().ok_or(libc::EFBIG).and_then(|bytes| {
-            output_file::append(self.unfinished.as_c_str(), self.length, bytes)?;
+            output_file::append(&self.kept, self.unfinished.as_c_str(), self.length, bytes)?;
             Ok(bytes.len() as u64)
         });
         match written {

@@ -24,6 +24,8 @@ pub(crate) mod protobuf;
 pub(crate) mod process;
 pub mod path;
 #[allow(unsafe_code)]
+pub(crate) mod kept_file;
+#[allow(unsafe_code)]
 pub mod output_file;
 pub mod ranges;
 pub(crate) mod mappings;

@@ -162,7 +162,7 @@ fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
     LOST.store(0, Ordering::Relaxed);
     monitor::start(take).map_err(|_| {
         // SAFETY: this thread alone starts, and nothing is recorded.
-        unsafe { &*OUTPUT.0.get() }.remove();
+        unsafe { &mut *OUTPUT.0.get() }.remove();
         Refusal::System
     })
 }

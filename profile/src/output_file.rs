@@ -1,9 +1,11 @@
 //! Files by system calls, without allocation.
 
+use crate::kept_file::Kept;
 use crate::path::Path;
 use crate::process::{keep_errno, last_error, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
+use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lumalloc::system_calls::{self, without_signals};
 
@@ -133,22 +135,24 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
     Some(unfinished)
 }
 
-/// Creates a file with these bytes where there is none. It will take the place of `path`, and gets
-/// its mode. Without a file there, nobody but the user of the process can read it.
+/// Creates a file with these bytes where there is none, and keeps it open. It will take the place of
+/// `path`, and gets its mode. Without a file there, nobody but the user of the process can read it.
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
-pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
+pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<Kept, c_int> {
     keep_errno(|| {
         let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let file = File::open_with_mode(unfinished, how, 0o600)?;
-        // It is opened again to append to it.
+        // It may be opened again to append to it.
         file.resemble(path, libc::S_IWUSR);
-        let written = file.write_at(0, bytes);
-        if written.is_err() {
-            remove(unfinished);
+        match file.write_at(0, bytes) {
+            Ok(()) => Ok(Kept::of(file.0)),
+            Err(error) => {
+                remove(unfinished);
+                Err(error)
+            }
         }
-        written
     })
 }
 
@@ -158,12 +162,15 @@ pub(crate) fn exists(path: &CStr) -> bool {
     keep_errno(|| unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0)
 }
 
-/// Appends bytes to a file of which so many bytes are valid.
+/// Appends bytes to a file of which so many bytes are valid: the kept one, or else that of the path.
 ///
 /// # Errors
 /// The system's error number. The file has its valid bytes then.
-pub(crate) fn append(path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
-    keep_errno(|| File::open(path, libc::O_WRONLY)?.write_at(at, bytes))
+pub(crate) fn append(kept: &Kept, path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
+    keep_errno(|| match kept.get() {
+        Some(descriptor) => ManuallyDrop::new(File(descriptor)).write_at(at, bytes),
+        None => File::open(path, libc::O_WRONLY)?.write_at(at, bytes),
+    })
 }
 
 /// Gives a file that is whole its name.
@@ -194,7 +201,7 @@ pub(crate) fn to_descriptor(
     write: impl FnOnce(&mut dyn Sink) -> bool,
 ) -> Result<(), c_int> {
     keep_errno(|| {
-        let file = core::mem::ManuallyDrop::new(File(descriptor));
+        let file = ManuallyDrop::new(File(descriptor));
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
         match sink.error {
@@ -420,7 +427,7 @@ mod tests {
             assert_eq!(mode(&path), wanted);
             create(&c_path(&name), &c_path(&path), b"x").expect("a file");
             assert_eq!(mode(&name), wanted | 0o200);
-            append(&c_path(&name), 1, b"y").expect("appended");
+            append(&Kept::NONE, &c_path(&name), 1, b"y").expect("appended");
             complete(&c_path(&name), &c_path(&path)).expect("a name");
             assert_eq!(mode(&path), wanted);
         }
@@ -471,7 +478,9 @@ mod tests {
             name
         });
         let taken: std::vec::Vec<Path> = taken.collect();
-        taken.iter().for_each(|name| create(name.as_c_str(), &path, b"left").expect("a file"));
+        taken.iter().for_each(|name| {
+            create(name.as_c_str(), &path, b"left").expect("a file").close();
+        });
         write_whole(&path, |sink| sink.put(b"new")).expect("a file");
         assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"new");
         for name in taken {

@@ -1,5 +1,6 @@
 /* What the heap monitor is to record: how much is what the first argument says. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -146,6 +147,32 @@ static void full(const char *file) {
   CHECK(counted("monitor.dropped") > 0 && counted("monitor.events") > 500);
 }
 
+/* No further file can be opened, then the file's descriptor is closed, and another file has its number. */
+static void no_descriptors(const char *file) {
+  enum { MOST = 256 };
+  struct rlimit limit = {MOST, MOST};
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(lumalloc_monitor_start(file) == 0);
+  while (open("/dev/null", O_WRONLY) >= 0) {}
+  work((void *)5000);
+  CHECK(counted("monitor.events") > 5000 && counted("monitor.dropped") == 0);
+  for (int number = 3; number < MOST; number++)
+    close(number);
+  FILE *others[MOST];
+  int count = 0;
+  for (; count < MOST && (others[count] = tmpfile()) != NULL; count++) {}
+  CHECK(count > MOST - 10);
+  fclose(others[--count]);
+  work((void *)5000);
+  CHECK(counted("monitor.events") > 15000 && counted("monitor.dropped") == 0);
+  while (count > 0) {
+    count--;
+    CHECK(fseek(others[count], 0, SEEK_END) == 0 && ftell(others[count]) == 0);
+    fclose(others[count]);
+  }
+  CHECK(lumalloc_monitor_stop() == 0 && counted("monitor.dropped") == 0);
+}
+
 /* The disk is full for a while. The options have begun the recording, and it ends at exit. */
 static void full_for_a_while(const char *file) {
   (void)file;
@@ -204,6 +231,8 @@ int main(int count, char **words) {
     forks(file);
   else if (strcmp(what, "full") == 0)
     full(file);
+  else if (strcmp(what, "no descriptors") == 0)
+    no_descriptors(file);
   else if (strcmp(what, "full for a while") == 0)
     full_for_a_while(file);
   else if (strcmp(what, "served") == 0)

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lumalloc_tests::build::liblumalloc;
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::run::{ending, find_program};
 use lumalloc_tests::serving::{Serving, free_port};
 use lumalloc_tests::template::matches;
-use lumalloc_tests::{Run, cc, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, scratch};
 
 /// A line of `lumalloc events`.
 struct Line {
@@ -184,9 +183,16 @@ fn what_a_full_disk_refuses_is_counted_and_told() {
 }
 
 #[test]
+fn a_recording_needs_no_free_descriptor() {
+    let file = recorded("no descriptors", "monitor-descriptors", "");
+    let (lines, errors) = shown(&file, "own.events");
+    assert!(errors.is_empty() && count(&lines, |line| line.size == "16") >= 10_000);
+}
+
+#[test]
 fn dropped_events_are_told_at_exit() {
-    let conf = "monitor:true,prof_prefix:own";
-    let (_, output) = run("full for a while", "monitor-full-for-a-while", conf);
+    let (what, conf) = ("full for a while", "monitor:true,prof_prefix:own");
+    let (_, output) = run(what, "monitor-full-for-a-while", conf);
     assert_eq!(ending(output.status), "exit 0");
     let expected = "<lumalloc>: events of the heap monitor were dropped: the file refused them\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
