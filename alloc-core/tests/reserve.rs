@@ -6,6 +6,7 @@ mod common;
 use common::alone;
 use common::child::{play_well, scenario};
 use lumalloc::control::{self, ARENAS_ALL, arenas, limits, thread};
+use lumalloc::observe::Detail;
 use lumalloc::raw::{self, Flags};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -45,6 +46,27 @@ fn what_purges_leaves_it() {
     assert!(held() < MIB, "{}", held());
     assert!(!arenas::set_reserve(4000, MIB));
     assert_eq!(arenas::reserve(4000), None);
+}
+
+/// A thread that has to go on without memory must not take the addresses of the others.
+#[test]
+fn few_addresses_stay_without_memory() {
+    let _alone = alone();
+    let arena = arena_with(0, MIB);
+    let addresses = || {
+        let mut detail = Detail::new();
+        detail.refresh();
+        let space = &detail.arena(arena as usize).unwrap().space;
+        space.mapped + space.retained
+    };
+    for unused in [3 * MIB, 40 * MIB, 100 * MIB, 5 * MIB] {
+        fill(arena, unused);
+        assert!(control::purge(arena));
+        assert!(addresses() <= 8 * MIB, "{} of {unused}", addresses());
+    }
+    assert!(arenas::set_reserve(arena, 0));
+    fill(arena, 40 * MIB);
+    assert!(control::purge(arena) && addresses() >= 40 * MIB, "{}", addresses());
 }
 
 /// A thread of another arena takes none of it, although that arena has unused memory.

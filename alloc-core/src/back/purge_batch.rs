@@ -10,7 +10,6 @@ use super::map::page_map;
 use super::runs::access;
 use super::runs::chunk_notes;
 use super::runs::free_runs::FreeRuns;
-use super::runs::growth::FIRST_CHUNK;
 use super::runs::in_hand::InHand;
 use super::system::mapping::Mapping;
 use super::system::page_provider::{PageProvider, Purged};
@@ -37,6 +36,8 @@ pub(crate) struct Batch {
     lazily: bool,
     /// Whether the addresses are kept.
     retain: bool,
+    /// Whether addresses are given back whose memory the system does not take, as locked memory.
+    gives_locked: bool,
     provider: &'static dyn PageProvider,
     hooks: Option<&'static Hooks>,
 }
@@ -89,6 +90,9 @@ impl Batch {
         match unsafe { self.provider.purge(base, size) } {
             Purged::Zeroed => (ExtentState::Retained, true),
             Purged::Undefined => (ExtentState::Retained, false),
+            Purged::Refused if self.gives_locked && self.release(extent, base) => {
+                (ExtentState::Gone, false)
+            }
             Purged::Refused => (ExtentState::Dirty, false),
         }
     }
@@ -115,8 +119,7 @@ impl Batch {
         keep: Unused,
         lazily: bool,
     ) -> Option<Batch> {
-        let retained =
-            if options::current().retain || hooks.is_some() { usize::MAX } else { FIRST_CHUNK };
+        let retained = if hooks.is_some() { usize::MAX } else { runs.source().kept() };
         let lists = [
             (ExtentState::Dirty, keep.dirty, lazily),
             (ExtentState::Muzzy, keep.muzzy, false),
@@ -135,14 +138,16 @@ impl Batch {
     }
 
     fn new(
-        runs: &FreeRuns,
+        runs: &mut FreeRuns,
         first: Option<&'static Extent>,
         from: ExtentState,
         lazily: bool,
         hooks: Option<&'static Hooks>,
     ) -> Batch {
-        let (retain, provider) = (options::current().retain, runs.provider());
-        Batch { first, from, lazily, retain, provider, hooks }
+        let retain = options::current().retain && from != ExtentState::Retained;
+        let gives_locked = hooks.is_none() && runs.source().kept() != usize::MAX;
+        let provider = runs.provider();
+        Batch { first, from, lazily, retain, gives_locked, provider, hooks }
     }
 
     /// Files a purged batch. Returns `false` if the system refused all runs. Purging then stops.

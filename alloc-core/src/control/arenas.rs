@@ -357,6 +357,7 @@ pub fn reserve(index: u32) -> Option<usize> {
 /// for no other arena, purge nothing, and call no callback. Without memory their allocations fail
 /// at once. Pages become unused by frees in the arena, and stay with a decay time of -1. Blocks of
 /// 4 MiB and more have huge pages, which no purge cuts in two: up to 2 MiB less of those may stay.
+/// The arena keeps addresses for 4 MiB without memory, and a purge gives back the others.
 ///
 /// ```
 /// use lumalloc::control::{arenas, purge};

@@ -9,12 +9,15 @@ use crate::ground::units::{LG_PAGE, PAGE};
 
 /// Reservations begin at a multiple of this.
 const CHUNK_ALIGN: usize = 2 << 20;
+/// How many pages without memory an arena keeps that keeps few.
+const FEW: usize = 2 * FIRST_CHUNK;
 
 /// The provider of one arena, and how much is reserved at a time.
 pub(crate) struct Source {
     provider: &'static dyn PageProvider,
     dss: Dss,
     growth: Growth,
+    keeps_few: bool,
     /// Lost pages, which are not used and were not given back.
     abandoned: usize,
 }
@@ -22,13 +25,14 @@ pub(crate) struct Source {
 impl Source {
     /// Creates the source of an arena without pages.
     pub(in crate::back) fn new(provider: &'static dyn PageProvider, dss: Dss) -> Source {
-        Source { provider, dss, growth: Growth::new(), abandoned: 0 }
+        Source { provider, dss, growth: Growth::new(), keeps_few: false, abandoned: 0 }
     }
 
     /// Resets the source of an arena without pages.
     pub(in crate::back) fn begin_anew(&mut self, dss: Dss) {
         self.dss = dss;
         self.growth = Growth::new();
+        self.keeps_few = false;
     }
 
     /// The provider of new pages.
@@ -56,6 +60,20 @@ impl Source {
         &mut self.growth
     }
 
+    /// How many pages without memory are kept. The addresses of more are given back.
+    pub(in crate::back) fn kept(&self) -> usize {
+        match options::current().retain {
+            false => FIRST_CHUNK,
+            true if self.keeps_few => FEW,
+            true => usize::MAX,
+        }
+    }
+
+    /// Sets whether few pages without memory are kept.
+    pub(crate) fn set_keeps_few(&mut self, keeps_few: bool) {
+        self.keeps_few = keeps_few;
+    }
+
     /// The number of lost pages.
     pub(in crate::back) fn abandoned(&self) -> usize {
         self.abandoned
@@ -73,7 +91,7 @@ impl Source {
         pages: usize,
         align: usize,
     ) -> Option<(Reserved, usize)> {
-        let retains = options::current().retain;
+        let retains = self.kept() == usize::MAX;
         // Addresses that are not kept are not taken in advance either.
         if align > CHUNK_ALIGN || (!retains && pages >= FIRST_CHUNK) {
             return self.reserve_exactly(pages, align);

@@ -11,9 +11,11 @@ use crate::middle::owners::owner;
 use core::ptr;
 
 /// Sets how many bytes of unused pages stay in `arena`, in whole pages, and purges the rest. Slabs
-/// without a block in use are unused pages too, so its threads' ones are given back before.
+/// without a block in use are unused pages too, so its threads' ones are given back before. With a
+/// reserve, the arena keeps few addresses without memory.
 pub(crate) fn set(arena: &'static Arena, bytes: usize) {
     arena.note_reserve(bytes.div_ceil(PAGE));
+    arena.pages.lock().allocator.source().set_keeps_few(bytes > 0);
     // A walk over live blocks may be under way.
     decay_pass::between_passes(|| {
         owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);
