@@ -40,6 +40,7 @@ pub(crate) mod guard;
 #[allow(unsafe_code, reason = "a file in memory")]
 pub(crate) mod heap_profile;
 pub(crate) mod lines;
+#[allow(unsafe_code, reason = "mappings of the system")]
 pub(crate) mod memory;
 pub mod metrics;
 #[allow(unsafe_code, reason = "text from a C callback")]

@@ -3,11 +3,12 @@
 //!
 //! Rust ends a process that has no memory for a small block. Therefore nothing here allocates
 //! before it has checked that it can: before the exporter takes in a connection or begins a job, it
-//! allocates a block of the size that may be needed, and frees it at once. The pages of the block
-//! stay in the arena, from which no other code allocates.
+//! maps as many bytes as may be needed, and unmaps them at once. The bounds of the system decide on
+//! that, and the allocator counts none of it.
 use crate::namespace::{Namespace, Target};
 use crate::routes::{self, ROUTES, Route};
 use lumalloc_ctl::Value;
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -76,6 +77,8 @@ pub(crate) struct OwnMemory {
     arena: Option<u32>,
     /// The key of the arena's reserve. Keys are looked up once, because a lookup takes memory.
     reserve: Option<Target>,
+    /// The key of the arena's own limit, which only the program can set.
+    limit: Option<Target>,
     flush: Option<Target>,
     longest: Longest,
     is_short: AtomicBool,
@@ -90,7 +93,8 @@ impl OwnMemory {
         OwnMemory {
             namespace,
             arena,
-            reserve: arena.and_then(|arena| reserve_of(namespace, arena)),
+            reserve: arena.and_then(|arena| key_of(namespace, arena, "reserve")),
+            limit: arena.and_then(|arena| key_of(namespace, arena, "limit")),
             flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
             longest: Longest::new(),
             is_short: AtomicBool::new(false),
@@ -110,7 +114,7 @@ impl OwnMemory {
         if self.arena.is_none() {
             return;
         }
-        has(ADDRESSES);
+        has_block(ADDRESSES);
         self.trim();
         let mut reserve = Vec::new();
         if reserve.try_reserve_exact(BLOCK).is_ok() {
@@ -123,7 +127,7 @@ impl OwnMemory {
     /// Whether connections may be taken in without closing others first. Only for a thread that has
     /// [entered](Self::enter).
     pub(crate) fn has_plenty(&self) -> bool {
-        has(PLENTY)
+        self.has(PLENTY)
     }
 
     /// Whether one connection can be served. Only for a thread that has [entered](Self::enter).
@@ -138,14 +142,24 @@ impl OwnMemory {
     /// Whether a job can be done. Only for a thread that has [entered](Self::enter). The reading
     /// thread calls [`trim`](Self::trim) afterwards.
     pub(crate) fn has_for_job(&self, kind: Kind) -> bool {
-        let has = has(self.longest.need(kind));
+        let has = self.has(self.longest.need(kind));
         self.is_short.store(!has, Relaxed);
         has
     }
 
     /// Whether a job can have so many bytes. Only for a thread that has [entered](Self::enter).
     pub(crate) fn has_for(&self, bytes: usize) -> bool {
-        self.arena.is_none() || has(bytes.saturating_add(RESERVE))
+        self.arena.is_none() || self.has(bytes.saturating_add(RESERVE))
+    }
+
+    /// Whether so many bytes can be allocated. If the system gives no more, or the arena has a
+    /// limit of its own, the arena itself is asked, whose unused addresses may be enough.
+    fn has(&self, bytes: usize) -> bool {
+        let is_limited = || {
+            let limit = self.limit.as_ref().map(|limit| self.namespace.read(limit));
+            !matches!(limit, None | Some(Ok(Value::Size(0))))
+        };
+        (can_map(bytes) && !is_limited()) || has_block(bytes)
     }
 
     /// Whether there was no memory for the last job, and there is none for `/metrics` now. If there
@@ -184,8 +198,28 @@ impl OwnMemory {
     }
 }
 
+/// Whether the system would map so many bytes. None of them gets memory, also where the process has
+/// all its memory locked (`mlockall` with `MCL_FUTURE`): then the system fills what can be accessed
+/// when it is mapped, and what is still locked when it can be accessed.
+fn can_map(bytes: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, where the system has room for it.
+    let place = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if place == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: the mapping is this function's own.
+    unsafe { libc::munlock(place, bytes) };
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the mapping is this function's own. From here on the system counts it as memory.
+    let can = unsafe { libc::mprotect(place, bytes, access) } == 0;
+    // SAFETY: the mapping is this function's own, and nothing refers to it.
+    unsafe { libc::munmap(place, bytes) };
+    can
+}
+
 /// Whether a block of so many bytes can be allocated.
-fn has(bytes: usize) -> bool {
+fn has_block(bytes: usize) -> bool {
     let mut block: Vec<u8> = Vec::new();
     let can = block.try_reserve_exact(bytes).is_ok();
     // Without this, the compiler may remove both the allocation and the deallocation.
@@ -193,8 +227,8 @@ fn has(bytes: usize) -> bool {
     can
 }
 
-fn reserve_of(namespace: &'static dyn Namespace, arena: u32) -> Option<Target> {
-    namespace.find(&format!("arena.{arena}.reserve")).ok()
+fn key_of(namespace: &'static dyn Namespace, arena: u32, key: &str) -> Option<Target> {
+    namespace.find(&format!("arena.{arena}.{key}")).ok()
 }
 
 /// Returns the arena with the name, which an earlier exporter of this process has made.

@@ -5,7 +5,7 @@
 mod client;
 
 use client::any;
-use lumalloc::control::{arenas, limits};
+use lumalloc::control::{arenas, limits, profile};
 use lumalloc_exporter::Exporter;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -109,7 +109,8 @@ fn alone(name: &str, test: fn(SocketAddr)) {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    let done = command.env(CHILD, "1").output().unwrap();
+    command.env(CHILD, "1").env("LUMALLOC_CONF", "prof:true");
+    let done = command.output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{:?}\n{errors}", done.status);
     assert!(errors.contains("besieged"), "{errors}");
@@ -196,6 +197,91 @@ fn readiness_is_memory_for_other_answers() {
         assert_eq!(get(address, "/map?most=50000"), 200);
         assert_eq!(get(address, "/-/ready"), 200);
         eprintln!("besieged: all answered");
+    });
+}
+
+/// Returns a number of bytes of this process, as the system says.
+fn bytes(of: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(of)).unwrap();
+    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
+/// Asks for what may need much memory. Before that, `/stats` has been answered.
+fn ask_for_much(address: SocketAddr) {
+    let function = (healthy as fn(SocketAddr) -> u16 as *const ()).addr();
+    for _ in 0..3 {
+        assert_eq!(get(address, &format!("/debug/pprof/symbol?{function:#x}")), 200);
+        assert_eq!(get(address, &format!("/map?at={function:#x}")), 200);
+        assert_eq!(get(address, "/map?most=50000"), 200);
+        assert_eq!(get(address, "/flamegraph?lines=true"), 200);
+    }
+    // The memory of one answer is given back before the next one is made.
+    assert_eq!(get(address, "/stats"), 200);
+}
+
+/// Neither what may be needed nor what was needed stays with the exporter.
+#[test]
+fn answers_take_no_addresses_for_ever() {
+    alone("answers_take_no_addresses_for_ever", |address| {
+        assert!(profile::set_active(true));
+        let before = bytes("VmSize");
+        ask_for_much(address);
+        let more = bytes("VmSize").saturating_sub(before);
+        assert!(more < 16 << 20, "{more} bytes more are mapped");
+        eprintln!("besieged: {more} bytes more are mapped");
+    });
+}
+
+/// The system does not take the memory of pages that are locked.
+#[test]
+fn answers_take_no_locked_memory_for_ever() {
+    alone("answers_take_no_locked_memory_for_ever", |address| {
+        assert!(profile::set_active(true));
+        // SAFETY: changes nothing but whether pages stay in memory.
+        if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
+            return eprintln!("not besieged: the system locks no memory");
+        }
+        assert_eq!(get(address, "/stats"), 200);
+        let (before, most) = (bytes("VmRSS"), bytes("VmHWM"));
+        for _ in 0..3 {
+            assert_eq!(get(address, "/map?most=50000"), 200);
+            assert_eq!(get(address, "/stats"), 200);
+        }
+        let peak = bytes("VmHWM").saturating_sub(most);
+        assert!(peak < 24 << 20, "{peak} bytes were in memory for the question if they can be");
+        ask_for_much(address);
+        let more = bytes("VmRSS").saturating_sub(before);
+        assert!(more < 16 << 20, "{more} bytes more are in memory");
+        eprintln!("besieged: {more} bytes more are in memory");
+    });
+}
+
+/// What an answer may need is not counted as held.
+#[test]
+fn scrapes_leave_the_program_its_room() {
+    alone("scrapes_leave_the_program_its_room", |address| {
+        let room = vec![1u8; 1 << 20];
+        let arena = arenas::lookup(room.as_ptr()).unwrap();
+        drop(room);
+        assert!(lumalloc::control::purge(arena));
+        limits::set_hard(limits::held() + (4 << 20));
+        let scrapes = std::thread::spawn(move || {
+            (0..200).all(|_| get(address, "/metrics") == 200 && get(address, "/stats") == 200)
+        });
+        let mut has_room = true;
+        while has_room && !scrapes.is_finished() {
+            let mut block = Vec::<u8>::new();
+            has_room = block.try_reserve_exact(1 << 20).is_ok();
+            std::hint::black_box(&block);
+            drop(block);
+            lumalloc::control::purge(arena);
+        }
+        limits::set_hard(0);
+        assert!(has_room, "the program had no memory");
+        assert!(scrapes.join().unwrap());
+        assert_eq!(limits::hard_reached(), 0, "the program had to wait for memory");
+        eprintln!("besieged: the program had its room");
     });
 }
 
