@@ -3,7 +3,8 @@ mod client;
 
 use client::{any, body, get, raw, request, status};
 use lumalloc_exporter::{Exporter, Limits};
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 #[global_allocator]
@@ -27,6 +28,21 @@ fn it_says_that_it_is_there_and_what_is_not() {
     assert_eq!((status(&head), body(&head)), (200, ""));
     drop(exporter);
     assert!(TcpStream::connect(address).is_err(), "it still listens");
+}
+
+/// As `nc -N` and socat do: nothing more comes from the client, which waits for the answer.
+#[test]
+fn who_has_said_all_is_answered() {
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    for head in ["GET /metrics HTTP/1.0\r\n\r\n", "GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+    {
+        let mut stream = TcpStream::connect(exporter.address().unwrap()).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(status(&answer), 200, "{head}");
+    }
 }
 
 /// A program may say so that a connection is never closed.

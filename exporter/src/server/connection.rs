@@ -37,7 +37,8 @@ pub(super) async fn serve(
     let exporter = Arc::clone(&dispatch.context);
     let stream = Watched { stream, watch: Arc::clone(&watch), exporter };
     let mut protocol = http1::Builder::new();
-    protocol.max_buf_size(BUFFER).max_headers(HEADERS);
+    // A client may say that its request is whole by closing its side.
+    protocol.max_buf_size(BUFFER).max_headers(HEADERS).half_close(true);
     let connection = protocol.serve_connection(TokioIo::new(stream), answer);
     if let Some(reason) = until_over(connection, &watch, &dispatch).await {
         dispatch.context.counts.ended(reason);
