@@ -2,10 +2,13 @@
 //!
 //! A [`round`] starts the two child processes ([`helper`]), follows them and takes a [`sample`].
 //! [`progress`] shows how far it is. [`table`] draws the medians, with numbers as [`mod@format`]
-//! writes them. Whatever ends the demonstration, the children are killed and reaped before it.
+//! writes them. Whatever ends the demonstration, also an [`interruption`], the children are killed
+//! and reaped before it.
 
 mod format;
 pub(crate) mod helper;
+#[allow(unsafe_code)] // handles signals
+pub(crate) mod interruption;
 mod progress;
 pub(crate) mod round;
 pub(crate) mod sample;
@@ -13,10 +16,9 @@ mod table;
 
 use std::io::{self, IsTerminal, Write};
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use crate::arguments::DemoArguments;
 use crate::failure::{Failure, Outcome, no_runtime, reason};
+use interruption::interrupted;
 use progress::Progress;
 use sample::{Sample, Side};
 use table::Table;
@@ -69,22 +71,6 @@ async fn all_rounds(arguments: &DemoArguments) -> Outcome<Vec<(Side, Sample)>> {
         }
     }
     Ok(samples)
-}
-
-/// Waits for a signal, and returns the failure that stands for it.
-pub(crate) async fn interrupted() -> Failure {
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
-        // Without handlers a signal ends this process as usual, and the children after it.
-        return std::future::pending().await;
-    };
-    let kind = tokio::select! {
-        _ = interrupt.recv() => SignalKind::interrupt(),
-        _ = terminate.recv() => SignalKind::terminate(),
-        _ = hangup.recv() => SignalKind::hangup(),
-    };
-    // The status that shells report for a signal.
-    Failure::with_status(128 + kind.as_raw_value() as u8, "interrupted")
 }
 
 /// Returns the lines above the table, which say what was measured.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use crate::arguments::ForeverArguments;
 use crate::demo::helper::Helper;
-use crate::demo::interrupted;
+use crate::demo::interruption::interrupted;
 use crate::demo::round::start_load;
 use crate::demo::sample::Side;
 use crate::failure::{Failure, Outcome, no_runtime, tell};

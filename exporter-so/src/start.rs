@@ -2,11 +2,11 @@
 use crate::family;
 use crate::survival;
 use exporter::namespace::Preloaded;
+pub(crate) use exporter::say::say;
 use exporter::wish::{Place, VARIABLE, Wish};
 use exporter::{Builder, Exporter, StartError};
 use std::ffi::{OsString, c_void};
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::mem;
 use std::path::PathBuf;
 use std::ptr;
@@ -120,19 +120,5 @@ fn is_taken(why: &(dyn std::error::Error + 'static)) -> bool {
         Some(StartError::Listen(_, error)) => error.kind() == ErrorKind::AddrInUse,
         Some(StartError::Taken(_)) => true,
         _ => false,
-    }
-}
-
-/// Writes one line to standard error. That of the process, which the exporter's threads do not have
-/// open.
-pub(crate) fn say(what: &str) {
-    let line = format!("<lumalloc>: exporter: {what}\n");
-    // SAFETY: the pointer and the length are those of the text.
-    let written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
-    if written < 0
-        && let Ok(mut process) = OpenOptions::new().append(true).open("/proc/self/fd/2")
-    {
-        // A failure cannot be reported.
-        let _ = process.write_all(line.as_bytes());
     }
 }

@@ -55,6 +55,8 @@ pub(crate) mod descriptors;
 pub(crate) mod regions;
 pub(crate) mod ring;
 pub(crate) mod routes;
+#[allow(unsafe_code, reason = "standard error")]
+pub mod say;
 pub(crate) mod server;
 pub mod service;
 pub mod settings;

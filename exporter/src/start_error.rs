@@ -28,6 +28,8 @@ pub enum StartError {
     Token(TokenError),
     /// Nothing can be written to the directory for dumps.
     Dumps(PathBuf, io::Error),
+    /// Too few files can be opened.
+    Descriptors(io::Error),
     /// The system gave no thread, or no runtime for the thread.
     Thread(io::Error),
     /// It was not ready after this time. Should it become ready later, it stops at once.
@@ -68,6 +70,9 @@ impl fmt::Display for StartError {
             StartError::Dumps(path, error) => {
                 write!(to, "cannot write to the directory for dumps {}: {error}", path.display())
             }
+            StartError::Descriptors(error) => {
+                write!(to, "cannot open what clients are answered with: {error}")
+            }
             StartError::Thread(error) => write!(to, "cannot start a thread: {error}"),
             StartError::Late(patience) => {
                 write!(to, "not ready after {patience:?}, for lack of memory or by a slow disk")
@@ -81,6 +86,7 @@ impl std::error::Error for StartError {
         match self {
             StartError::Listen(_, error)
             | StartError::Dumps(_, error)
+            | StartError::Descriptors(error)
             | StartError::Thread(error) => Some(error),
             StartError::Token(error) => Some(error),
             _ => None,

@@ -111,6 +111,34 @@ fn an_address_that_cannot_be_had_is_one_line() {
     says(serving("/bin/true", &long), &expected);
 }
 
+/// The system chooses port 0's, and nobody else knows it.
+#[test]
+fn a_port_that_the_system_chose_is_told() {
+    let said = complaints(serving("/bin/true", "127.0.0.1:0,metrics:127.0.0.1:0"));
+    let ports: Vec<u16> = said.split("127.0.0.1:").skip(1).filter_map(port_of).collect();
+    let [main, metrics] = ports[..] else { panic!("{said}") };
+    let expected = format!(
+        "<lumalloc>: exporter: it listens on http://127.0.0.1:{main}/\n\
+         <lumalloc>: exporter: it serves metrics on http://127.0.0.1:{metrics}/metrics\n"
+    );
+    assert_eq!(said, expected);
+    assert!(main != 0 && metrics != 0 && main != metrics);
+    assert_eq!(complaints(serving("/bin/true", &format!("127.0.0.1:{}", free_port()))), "");
+}
+
+fn port_of(text: &str) -> Option<u16> {
+    text.split('/').next()?.parse().ok()
+}
+
+/// Nobody waits 15 s for an exporter that cannot start.
+#[test]
+fn too_few_descriptors_are_one_line_at_once() {
+    let script = "ulimit -n 8; LD_PRELOAD=$BOTH exec /bin/true";
+    let run = Run::plain("/bin/sh").env(VARIABLE, "127.0.0.1:0").env("BOTH", preload());
+    let expected = "cannot open what clients are answered with: Too many open files (os error 24)";
+    says(run.args(["-c", script]), expected);
+}
+
 #[test]
 fn another_allocator_is_one_line() {
     let run = Run::plain("/bin/true").env("LD_PRELOAD", liblumalloc_exporter());

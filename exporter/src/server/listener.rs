@@ -161,6 +161,17 @@ impl Listener {
         Ok((listener, bound.noted))
     }
 
+    /// Whether a client waits. Without descriptors the system says so instead of that none waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        let fd = match self {
+            Listener::Tcp(listener) => listener.as_raw_fd(),
+            Listener::Unix(listener) => listener.as_raw_fd(),
+        };
+        let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure on this stack frame, and no waiting.
+        unsafe { libc::poll(&raw mut asked, 1, 0) != 0 }
+    }
+
     /// Returns the connection of the next client, and who the client is.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer)>> {
         match self {

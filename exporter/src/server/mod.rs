@@ -2,6 +2,7 @@
 mod connection;
 #[allow(unsafe_code, reason = "what a forked child does")]
 mod fork;
+#[allow(unsafe_code, reason = "whether a client waits")]
 mod listener;
 mod phase;
 mod places;

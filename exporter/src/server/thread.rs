@@ -12,14 +12,19 @@ use crate::dispatch::Dispatch;
 use crate::guard::Peer;
 use crate::quiet_thread::{self, Quiet};
 use crate::routes::Surface;
+use crate::say::say;
 use crate::start_error::StartError;
 use crate::worker::{STOPS_WITHIN, Worker};
 use hyper::StatusCode;
+use socket2::{Domain, Socket, Type};
 use std::future::poll_fn;
+use std::io;
+use std::iter::repeat_with;
 use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -28,6 +33,8 @@ use tokio::sync::oneshot;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The wait until a connection that was asked to end has given its memory back.
 const MOMENT: Duration = Duration::from_millis(1);
+/// The descriptors of the runtime, and of one connection with a file that its answer is read from.
+const DESCRIPTORS: usize = 5;
 /// The most connections that the settings may allow.
 const MOST: usize = 1000;
 
@@ -79,16 +86,24 @@ pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
     let admin = sockets.iter().find_map(address(Surface::Admin));
     let metrics = sockets.iter().find_map(address(Surface::Metrics));
     let file = sockets.iter_mut().find_map(|bound| bound.file.take());
+    check_descriptors().map_err(StartError::Descriptors)?;
     let (memory, ring) = (Arc::clone(&context.memory), Arc::clone(&context.ring));
     let decay = Decay::new(context.namespace, memory, ring);
     let worker = Arc::new(Worker::start(decay).map_err(StartError::Thread)?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(StartError::Thread)?;
     let (stop, stopped) = oneshot::channel();
     let used = Arc::clone(&worker);
     let run = move || run(&runtime, context, used, sockets, stopped);
     let thread = quiet_thread::spawn("lumalloc-http", run).map_err(StartError::Thread)?;
     Ok(Running { stop: Some(stop), worker, thread, address: admin, metrics, file })
+}
+
+/// Checks that there are descriptors for the runtime and for a first connection, because a runtime
+/// may panic without them.
+fn check_descriptors() -> io::Result<()> {
+    let opened = repeat_with(|| Socket::new(Domain::UNIX, Type::STREAM, None)).take(DESCRIPTORS);
+    opened.collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 fn run(
@@ -139,8 +154,11 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
                 tokio::task::yield_now().await;
             }
             // No descriptors are left, or the connection is gone already. Wait a little and go on.
-            Err(_) => {
-                places.shed();
+            Err(error) => {
+                if listener.has_waiting() {
+                    tell_once(&error);
+                    places.shed();
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -158,6 +176,15 @@ async fn make_room(places: &Places, context: &Context) {
         if context.memory.has_for_connection() {
             return;
         }
+    }
+}
+
+/// Says once that no client can be taken in, because a client cannot be told.
+fn tell_once(error: &io::Error) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let is_lasting = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+    if is_lasting && !TOLD.swap(true, Relaxed) {
+        say(&format!("it takes no clients in: {error}"));
     }
 }
 
