@@ -145,7 +145,7 @@ impl Builder {
     /// `Authorization: Bearer WORD`. The file is read again when it changes.
     #[must_use]
     pub fn token_file(mut self, path: impl AsRef<Path>) -> Builder {
-        self.token = Some(path.as_ref().to_path_buf());
+        self.token = Some(absolute(path.as_ref()));
         self
     }
 
@@ -153,7 +153,7 @@ impl Builder {
     /// is written. It has to exist when the exporter starts.
     #[must_use]
     pub fn dump_directory(mut self, path: impl AsRef<Path>) -> Builder {
-        self.settings.dump_directory = Some(path.as_ref().to_path_buf());
+        self.settings.dump_directory = Some(absolute(path.as_ref()));
         self
     }
 
@@ -237,7 +237,26 @@ impl Builder {
     }
 }
 
+/// Returns the path as it is meant now, because the program may change its directory later. An
+/// empty path stays, and is refused at the start.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
 /// Whether an address can be reached from this machine only.
 fn is_local(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_are_of_the_directory_of_the_start() {
+        let builder = Exporter::builder().token_file("token").dump_directory("dumps");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(builder.token, Some(here.join("token")));
+        assert_eq!(builder.settings.dump_directory, Some(here.join("dumps")));
+    }
 }
