@@ -4,6 +4,7 @@ use super::family::{Classes, Family, Source, Unit, families};
 use super::group::{Group, Groups};
 use super::reader::{Names, Reader, text};
 use super::sample::{Number, Sample};
+use super::system;
 use crate::namespace::Namespace;
 use lumalloc_ctl::{Error, Value};
 use std::time::{Duration, Instant};
@@ -79,6 +80,10 @@ impl Reading {
     }
 
     fn try_collect(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), Error> {
+        // The allocator counts what it cannot read as 0.
+        if group == Group::Process && system::resident().is_none() {
+            return Err(Error::Again);
+        }
         let plain = |source: &Source| !matches!(source, Source::Arena(_) | Source::Own(_));
         for family in of(group, plain) {
             self.samples.push((family, samples(reader, family)?));

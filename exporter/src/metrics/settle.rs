@@ -113,9 +113,12 @@ impl State {
     fn keep_residence(&mut self, reading: &mut Reading, asked: bool) {
         let is_process = |family: &Family| family.group == Group::Process;
         if !asked {
-            reading.samples.extend(self.residence.held());
+            let error = system::resident().is_none().then_some(Error::Again);
+            if error.is_none() {
+                reading.samples.extend(self.residence.held());
+            }
             let group = Group::Process;
-            reading.outcomes.push(Outcome { group, error: None, took: Duration::ZERO });
+            reading.outcomes.push(Outcome { group, error, took: Duration::ZERO });
             return;
         }
         let outcome = reading.outcomes.iter().find(|outcome| outcome.group == Group::Process);
