@@ -30,7 +30,7 @@ mod settle;
 #[allow(unsafe_code, reason = "clocks and numbers of the system")]
 pub(crate) mod system;
 pub(crate) mod text;
-mod tracker;
+pub(crate) mod tracker;
 
 #[cfg(test)]
 mod clients_test;

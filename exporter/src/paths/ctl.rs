@@ -168,6 +168,7 @@ fn write_value(namespace: &dyn Namespace, target: &Target, given: &Json) -> Resu
         let text = given.as_str().and_then(|text| CString::new(text).ok());
         let index = target.mib().get(1).and_then(|&index| u32::try_from(index).ok());
         let index = index.ok_or(Refusal::write(row, Error::NoEntry, given))?;
+        allow::check_name(row, given.as_str().unwrap_or_default())?;
         text.map(|text| namespace.set_arena_name(index, &text))
     } else {
         with_value(row.kind, given, |value| namespace.write(target, value))

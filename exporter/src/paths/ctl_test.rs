@@ -246,3 +246,37 @@ fn errors_of_the_system_are_not_the_client_s() {
     let answer: Answer = Refusal::act(row, Error::Fault).into();
     assert_eq!(said(answer), (400, "background_thread: it cannot be done (EFAULT)\n".into()));
 }
+
+/// The exporter's own arena keeps what it is known and works by.
+#[test]
+fn the_exporter_s_own_arena_and_its_label_are_nobody_s() {
+    let context = context();
+    let own = context.memory.arena().unwrap();
+    let refused = |key: &str, body: &str| {
+        said(write(&context, &post(&format!("/ctl/arena.{own}.{key}"), body)))
+    };
+    let decays = "it is the exporter's own arena, which gives its memory back after each answer";
+    for (key, body, reason) in [
+        (
+            "limit",
+            "1",
+            "it is the exporter's own arena, which must go on when others are at a limit",
+        ),
+        ("dirty_decay_ms", "1", decays),
+        ("muzzy_decay_ms", "1", decays),
+        ("name", "\"x\"", "it is the exporter's own arena, which is known by its name"),
+    ] {
+        assert_eq!(refused(key, body), (403, format!("arena.<i>.{key}: {reason}\n")));
+    }
+    assert_eq!(refused("purge", "").0, 200);
+    let namespace = context.namespace;
+    let arena = namespace.create(&namespace.find("arenas.create").unwrap()).unwrap();
+    let name = |name: &str| write_of(&format!("arena.{arena}.name"), &format!("\"{name}\""));
+    for label in ["auto", "destroyed", "exporter", "manual", "overflow"] {
+        let reason = "arena.<i>.name: auto, destroyed, exporter, manual and overflow are not given \
+                      as names, because /metrics has other arenas under them\n";
+        assert_eq!(name(label), (403, reason.into()), "{label}");
+    }
+    assert_eq!(name("exporters").0, 200);
+    assert_eq!(namespace.arena_name(arena).unwrap(), "exporters");
+}

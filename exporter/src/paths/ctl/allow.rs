@@ -1,5 +1,7 @@
 //! The keys that requests may write, and the reason for each key that they may not.
 use super::refusal::Refusal;
+use crate::memory;
+use crate::metrics::tracker;
 use crate::namespace::Target;
 use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
@@ -31,6 +33,9 @@ const ALLOWED: [&str; 23] = [
     "vm.regmax",
 ];
 
+/// The labels of arenas that no request named.
+const LABELS: [&str; 5] = ["auto", "destroyed", memory::NAME, "manual", tracker::OVERFLOW];
+
 /// Checks that a key may be written or triggered.
 pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
     if ALLOWED.contains(&row.name) {
@@ -42,13 +47,29 @@ pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
     Err(Refusal::Forbidden(row, reason(row)))
 }
 
-/// Checks that a key may be written for this arena. The limit of the exporter's own arena may not,
-/// because the exporter serves the request that would undo it.
+/// Checks that a key may be written for this arena. The settings of the exporter's own arena may
+/// not, because the exporter serves the request that would undo them.
 pub(super) fn check_arena(target: &Target, own: Option<u32>) -> Result<(), Refusal> {
     let is_own = own.is_some_and(|own| target.mib().get(1) == Some(&(own as usize)));
-    if is_own && target.row.name == "arena.<i>.limit" {
-        let reason = "it is the exporter's own arena, which must go on when others are at a limit";
-        return Err(Refusal::Forbidden(target.row, reason));
+    let reason = match target.row.name {
+        "arena.<i>.limit" => {
+            "it is the exporter's own arena, which must go on when others are at a limit"
+        }
+        "arena.<i>.dirty_decay_ms" | "arena.<i>.muzzy_decay_ms" => {
+            "it is the exporter's own arena, which gives its memory back after each answer"
+        }
+        ARENA_NAME => "it is the exporter's own arena, which is known by its name",
+        _ => return Ok(()),
+    };
+    if is_own { Err(Refusal::Forbidden(target.row, reason)) } else { Ok(()) }
+}
+
+/// Checks that an arena may have a name, which becomes a label of its metrics.
+pub(super) fn check_name(row: &'static Fact, name: &str) -> Result<(), Refusal> {
+    if LABELS.contains(&name) {
+        let reason = "auto, destroyed, exporter, manual and overflow are not given as names, \
+                      because /metrics has other arenas under them";
+        return Err(Refusal::Forbidden(row, reason));
     }
     Ok(())
 }
