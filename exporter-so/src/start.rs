@@ -8,6 +8,7 @@ use exporter::{Builder, Exporter, StartError};
 use std::ffi::{OsString, c_void};
 use std::io::ErrorKind;
 use std::mem;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +63,16 @@ fn is_for_us(wish: &Wish) -> bool {
 
 fn serve(wish: Wish) -> Result<(), Box<dyn std::error::Error>> {
     let allocator = Preloaded::find()?;
+    let is_any = |address: SocketAddr| address.port() == 0;
+    let is_told = matches!(wish.place, Place::Tcp(address) if is_any(address));
+    let is_told_too = wish.metrics.is_some_and(is_any);
     let exporter = builder(wish, allocator).start()?;
+    if let Some(address) = exporter.address().filter(|_| is_told) {
+        say(&format!("it listens on http://{address}/"));
+    }
+    if let Some(address) = exporter.metrics_address().filter(|_| is_told_too) {
+        say(&format!("it serves metrics on http://{address}/metrics"));
+    }
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(exporter);
     // SAFETY: the library is never unloaded. A failure leaves a file behind.
     unsafe { libc::atexit(at_exit) };
