@@ -28,7 +28,7 @@ const ADDRESSES: usize = (4 << 20) / 8 * 7;
 const PLENTY: usize = 128 << 10;
 /// The lengths of the blocks that one connection needs: buffers, its task, a request, a short
 /// answer. Blocks that another connection has freed are ready in these lengths.
-const CONNECTION: [usize; 8] = [16 << 10, 8 << 10, 8 << 10, 8 << 10, 4 << 10, 2 << 10, 1024, 512];
+const CONNECTION: [usize; 8] = [32 << 10, 16 << 10, 8 << 10, 8 << 10, 4 << 10, 2 << 10, 1024, 512];
 /// The least bytes that a job may need.
 const JOB: usize = 4 << 20;
 /// How many times the longest answer of its kind so far a job may need. The answer grows by

@@ -145,6 +145,9 @@ fn long_heads_are_refused() {
     let host = "localhost";
     let many = (0..100).map(|at| format!("X-{at}: 1\r\n")).collect::<String>();
     assert_eq!(status(&client::raw(address, &request("GET", "/-/ready", host, &many))), 431);
+    // A browser sends the cookies of all servers of this host.
+    let cookies = format!("Cookie: {}\r\n", "x".repeat(24 << 10));
+    assert_eq!(status(&client::raw(address, &request("GET", "/-/ready", host, &cookies))), 200);
     let mut stream = TcpStream::connect(address).unwrap();
     let long = format!("X: {}\r\n", "x".repeat(60 << 10));
     let _ = stream.write_all(&request("GET", "/-/ready", host, &long));

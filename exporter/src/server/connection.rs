@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
-/// Bytes of the buffer for a request's head and for what is read ahead.
-const BUFFER: usize = 8 << 10;
+/// The most bytes of the buffer for a request's head and for what is read ahead. It begins with
+/// 8 KiB. Browsers send all cookies of a host, whatever the port they are of.
+const BUFFER: usize = 32 << 10;
 /// The most headers of a request.
 const HEADERS: usize = 64;
 
