@@ -60,6 +60,9 @@ impl Wish {
         let (metrics, token, dumps, program) = (None, None, None, None);
         let mut wish = Wish { place, metrics, token, dumps, hosts: Vec::new(), program };
         for item in items {
+            if item.is_empty() {
+                return Err(format!("{origin}: nothing stands before or behind one of the commas"));
+            }
             wish.option(item).ok_or_else(|| {
                 let item = OsStr::from_bytes(item).display();
                 format!(
@@ -68,7 +71,12 @@ impl Wish {
                 )
             })?;
         }
-        Ok(wish)
+        match (&wish.place, wish.metrics) {
+            (Place::Tcp(place), Some(metrics)) if is_same(*place, metrics) => Err(format!(
+                "{origin}: {place} and metrics:{metrics} are the same port: give metrics another"
+            )),
+            _ => Ok(wish),
+        }
     }
 
     fn option(&mut self, item: &[u8]) -> Option<()> {
@@ -99,6 +107,13 @@ fn tcp(text: &[u8]) -> Option<SocketAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
+/// Whether only one of two addresses can be listened on.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    let [one_ip, other_ip] = [one, other].map(|address| address.ip().to_canonical());
+    let is_any = one_ip.is_unspecified() || other_ip.is_unspecified();
+    one.port() != 0 && one.port() == other.port() && (one_ip == other_ip || is_any)
+}
+
 /// Returns a path with the number of the process in place of `%p`.
 fn path(text: &[u8]) -> PathBuf {
     let number = std::process::id().to_string();
@@ -114,4 +129,41 @@ fn path(text: &[u8]) -> PathBuf {
         }
     }
     OsString::from_vec(whole).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_addresses_of_one_port_are_refused_with_the_reason() {
+        let refusal = |text: &str| Wish::read(text.as_ref(), "--exporter").err();
+        for (place, metrics) in [
+            ("127.0.0.1:9464", "127.0.0.1:9464"),
+            ("127.0.0.1:9464", "0.0.0.0:9464"),
+            ("127.0.0.1:9464", "[::]:9464"),
+            ("[::]:9464", "10.1.2.3:9464"),
+        ] {
+            let reason = format!(
+                "--exporter: {place} and metrics:{metrics} are the same port: give metrics another"
+            );
+            assert_eq!(refusal(&format!("{place},metrics:{metrics}")), Some(reason));
+        }
+        for fine in [
+            "127.0.0.1:9464,metrics:0.0.0.0:9465",
+            "127.0.0.1:9464,metrics:127.0.0.2:9464",
+            "127.0.0.1:0,metrics:0.0.0.0:0",
+            "unix:/run/x.sock,metrics:0.0.0.0:9464",
+        ] {
+            assert_eq!(refusal(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_comma_with_nothing_is_told() {
+        for text in ["127.0.0.1:9464,", "127.0.0.1:9464,,host:x"] {
+            let reason = "--exporter: nothing stands before or behind one of the commas";
+            assert_eq!(Wish::read(text.as_ref(), "--exporter").err(), Some(reason.into()));
+        }
+    }
 }

@@ -82,6 +82,12 @@ fn a_wish_that_cannot_be_read_is_one_line() {
             "LUMALLOC_EXPORTER: \"tokens:/x\" is none of metrics:ADDRESS:PORT, token:FILE, \
              dumps:DIRECTORY, host:NAME and program:NAME",
         ),
+        ("127.0.0.1:9464,", "LUMALLOC_EXPORTER: nothing stands before or behind one of the commas"),
+        (
+            "127.0.0.1:9464,metrics:0.0.0.0:9464",
+            "LUMALLOC_EXPORTER: 127.0.0.1:9464 and metrics:0.0.0.0:9464 are the same port: give \
+             metrics another",
+        ),
         (
             "127.0.0.1:9464,metrics:here",
             "LUMALLOC_EXPORTER: \"metrics:here\" is none of metrics:ADDRESS:PORT, token:FILE, \
