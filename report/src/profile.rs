@@ -203,6 +203,19 @@ impl Profile {
         self.comments.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Says what was counted, where the numbers are no estimates.
+    pub(crate) fn what_was_counted(&self) -> &'static str {
+        let is_missed = |text: &str| text.parse::<u64>().is_ok_and(|missed| missed > 0);
+        if self.comment("prof.since_start") == Some("1") {
+            "each allocation was counted"
+        } else if self.comment("prof.samples.missed").is_some_and(is_missed) {
+            "each allocation while sampling was on, and after any reset, was counted, \
+             except those missed"
+        } else {
+            "each allocation while sampling was on, and after any reset, was counted"
+        }
+    }
+
     /// Checks what every other part relies on: indices exist, no number is negative, no sum
     /// overflows.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -254,6 +267,26 @@ mod tests {
         let negative =
             "it has negative numbers, as a difference of two profiles has; lumalloc heap shows it";
         assert_eq!(of(counts(1, 1, -1, 1), None), Err(negative.to_owned()));
+    }
+
+    #[test]
+    fn what_was_counted_is_said() {
+        let of = |notes: &[(&str, &str)]| {
+            let own = |(name, value): &(&str, &str)| (String::from(*name), String::from(*value));
+            let comments = notes.iter().map(own).collect();
+            Profile { comments, ..Profile::default() }.what_was_counted()
+        };
+        let (whole, part) = (
+            "each allocation was counted",
+            "each allocation while sampling was \
+                             on, and after any reset, was counted",
+        );
+        let missed = format!("{part}, except those missed");
+        assert_eq!(of(&[("prof.since_start", "1")]), whole);
+        assert_eq!(of(&[("prof.since_start", "1"), ("prof.samples.missed", "0")]), whole);
+        assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "0")]), part);
+        assert_eq!(of(&[]), part);
+        assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "3")]), missed);
     }
 
     #[test]

@@ -70,9 +70,13 @@ mod tests {
             ]
         );
         assert!(svg.contains(">a&lt;b: live bytes</text>"), "{svg}");
+        let note = "Callers are above what they call. Each allocation while sampling was on, and \
+                    after any reset, was counted. Click to enlarge.";
+        assert!(svg.contains(&format!(">{note}</text>")), "{svg}");
+        let whole = graph(file().comment("prof.since_start=1"), Value::LiveBytes);
         let note = "Callers are above what they call. Each allocation was counted. Click to \
                     enlarge.";
-        assert!(svg.contains(&format!(">{note}</text>")), "{svg}");
+        assert!(whole.contains(&format!(">{note}</text>")), "{whole}");
         let svg = graph(file(), Value::Allocations);
         assert!(svg.contains("<title>all&#10;5 allocations, 100.0%"), "{svg}");
     }

@@ -62,8 +62,8 @@ fn note(report: &Report, tree: &Tree, value: Value) -> String {
         return format!("The profile has no {}.", value.name());
     }
     let how = match report.profile().is_sampled() {
-        true => "Widths are estimates from samples",
-        false => "Each allocation was counted",
+        true => "Widths are estimates from samples".to_owned(),
+        false => report.profile().what_was_counted().replacen("each", "Each", 1),
     };
     format!("Callers are above what they call. {how}. Click to enlarge.")
 }

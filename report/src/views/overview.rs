@@ -241,6 +241,7 @@ mod tests {
             .comment("stats.resident=9000000")
             .comment("prof.samples.taken=40")
             .comment("prof.samples.missed=0")
+            .comment("prof.since_start=1")
             .path("main > run > alloc::raw_vec::RawVec<x::Widget>::grow_one", 4096, 1500, live)
             .path("main > run > read", 100, 9000, 20)
             .path("main > quit", 8, 1, 0)

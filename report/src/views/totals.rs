@@ -54,7 +54,7 @@ fn how(report: &Report) -> String {
             "{by}estimates from samples, one in {period} bytes; ± is one standard error{corrected}"
         )
     } else {
-        format!("{by}each allocation was counted")
+        format!("{by}{}", profile.what_was_counted())
     }
 }
 
@@ -82,7 +82,9 @@ mod tests {
             let file = file.path("main > keep", 512, 1702, 851);
             how(&Report::new(file.read(), &Search::default()))
         };
-        assert_eq!(how_of(&[], 0), "each allocation was counted");
+        assert_eq!(how_of(&["prof.since_start=1"], 0), "each allocation was counted");
+        let while_on = "each allocation while sampling was on, and after any reset, was counted";
+        assert_eq!(how_of(&["prof.since_start=0"], 0), while_on);
         let sampled = "estimates from samples, one in 4096 bytes; ± is one standard error";
         let own = ["lumalloc=0.1.0", "pid=7"];
         assert_eq!(how_of(&own[..1], 4096), format!("lumalloc 0.1.0: {sampled}"));
