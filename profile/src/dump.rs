@@ -2,7 +2,7 @@
 //! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
 
 use crate::heap_v2;
-use crate::output_file::{self, write_whole};
+use crate::output_file::{self, Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::{self, process_id};
@@ -60,6 +60,7 @@ pub(crate) fn to_file_or(
         return Err(libc::ENOENT);
     }
     let mut path = Path::new();
+    let origin = if name.is_some() { Name::Given } else { Name::MadeUp };
     let name = match name {
         Some(name) => name,
         None => {
@@ -75,7 +76,7 @@ pub(crate) fn to_file_or(
     control::profile::settle_thread();
     let format =
         if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
-    match write_whole(name, |sink| write_as(format, sink)) {
+    match write_whole(name, origin, |sink| write_as(format, sink)) {
         Ok(()) => control::profile::note_dump(name),
         Err(error) => {
             tell(name, error);

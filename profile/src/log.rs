@@ -12,14 +12,14 @@
 
 use crate::json;
 use crate::name_lock::NameLock;
-use crate::output_file::write_whole;
+use crate::output_file::{Name, write_whole};
 use crate::path::Numbered;
 use crate::process::{process_id, this_process};
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lumalloc::observe::{self, SampleLog, SampleMoment};
 use lumalloc::{VERSION, control, options};
 
@@ -40,6 +40,8 @@ pub enum Refusal {
 
 /// The name of the file of the present log.
 static NAME: NameLock = NameLock::new();
+/// Whether the program gave it.
+static IS_GIVEN: AtomicBool = AtomicBool::new(false);
 /// The process that began it, as the number of forks before it, and 1. 0: none.
 static BEGUN_BY: AtomicU64 = AtomicU64::new(0);
 static FILES: Numbered = Numbered::new(".json");
@@ -57,7 +59,10 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
     if !control::profile::start_log() {
         return Err(Refusal::Running);
     }
-    NAME.with(|present| *present = path);
+    NAME.with(|present| {
+        *present = path;
+        IS_GIVEN.store(name.is_some(), Ordering::Relaxed);
+    });
     BEGUN_BY.store(this_process(), Ordering::Relaxed);
     Ok(())
 }
@@ -89,8 +94,9 @@ fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
         // The file is that of the parent process, which may write to it still.
         return Err(Refusal::Stopped);
     }
-    let path = NAME.with(|path| path.clone());
-    let written = write_whole(path.as_c_str(), |sink| write(sink, &log));
+    let (path, is_given) = NAME.with(|path| (path.clone(), IS_GIVEN.load(Ordering::Relaxed)));
+    let origin = if is_given { Name::Given } else { Name::MadeUp };
+    let written = write_whole(path.as_c_str(), origin, |sink| write(sink, &log));
     written.map_err(|error| {
         tell(path.as_c_str(), error);
         Refusal::Unwritten(error)

@@ -4,7 +4,7 @@
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
 use crate::name_lock::NameLock;
-use crate::output_file::{to_descriptor, write_whole};
+use crate::output_file::{Name, to_descriptor, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::process_id;
@@ -80,7 +80,7 @@ pub(crate) fn save_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     if is_child() {
         path.push(b".").and_then(|path| path.push_number(u64::from(process_id())));
     }
-    write_whole(path.as_c_str(), pprof::write).map_err(|error| {
+    write_whole(path.as_c_str(), Name::Given, pprof::write).map_err(|error| {
         tell(path.as_c_str(), error);
         Refusal::Unwritten(error)
     })

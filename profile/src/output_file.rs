@@ -226,6 +226,15 @@ impl Sink for ToFile<'_> {
     }
 }
 
+/// Where a name comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// The program, or its user, gave it.
+    Given,
+    /// It was made up, of a prefix and numbers.
+    MadeUp,
+}
+
 /// What stands at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -262,13 +271,19 @@ fn status(path: &CStr) -> Option<libc::stat> {
 /// another number and `.tmp` follow the name, so that two writers of one name do not meet: the file
 /// of the one that ends last stays. It has the mode of the file that it replaces.
 ///
-/// A device, a pipe and what a symbolic link leads to are written to directly, as `/dev/stdout`.
+/// Under a name that the program gave, a device, a pipe and what a symbolic link leads to are
+/// written to directly, as `/dev/stdout`. Under one that was made up the file takes their place,
+/// because others may know such a name before.
 ///
 /// # Errors
 /// The system's error number. The file of that name is then as it was before, unless it was written
 /// to directly.
-pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
-    if matches!(kind(path), Kind::Link | Kind::Special) {
+pub fn write_whole(
+    path: &CStr,
+    name: Name,
+    write: impl FnOnce(&mut dyn Sink) -> bool,
+) -> Result<(), c_int> {
+    if name == Name::Given && matches!(kind(path), Kind::Link | Kind::Special) {
         return write_directly(path, write);
     }
     keep_errno(|| {
@@ -353,7 +368,7 @@ mod tests {
         let directory = directory("lumalloc-whole");
         let path = directory.join("profile");
         let names = || names(&directory);
-        write_whole(&c_path(&path), |sink| {
+        write_whole(&c_path(&path), Name::Given, |sink| {
             let unfinished = std::format!("profile.{}.", std::process::id());
             let [name] = &names()[..] else { panic!("{:?}", names()) };
             assert!(name.starts_with(&unfinished) && name.ends_with(".tmp"), "{name}");
@@ -361,7 +376,7 @@ mod tests {
         })
         .expect("a file");
         assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
-        assert_eq!(write_whole(&c_path(&path), |_| false), Err(libc::EIO));
+        assert_eq!(write_whole(&c_path(&path), Name::Given, |_| false), Err(libc::EIO));
         assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
         let mut seen = std::vec::Vec::new();
         for_each_piece(&c_path(&path), |piece| seen.extend_from_slice(piece));
@@ -374,25 +389,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_to_and_not_replaced() {
+    fn what_is_no_file_is_written_to_unless_the_name_was_made_up() {
         use std::os::unix::fs::FileTypeExt;
         let directory = directory("lumalloc-special");
         let [pipe, link, file] = ["pipe", "link", "file"].map(|name| directory.join(name));
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
         assert!(made.success());
         let path = c_path(&pipe);
-        let writer = std::thread::spawn(move || write_whole(&path, |sink| sink.put(b"piped")));
+        let writer =
+            std::thread::spawn(move || write_whole(&path, Name::Given, |sink| sink.put(b"piped")));
         assert_eq!(std::fs::read(&pipe).expect("what comes in"), b"piped");
         assert_eq!(writer.join().expect("no panic"), Ok(()));
         assert!(std::fs::metadata(&pipe).expect("the pipe").file_type().is_fifo());
         std::os::unix::fs::symlink("file", &link).expect("a link");
         for text in [&b"longer"[..], b"short"] {
-            write_whole(&c_path(&link), |sink| sink.put(text)).expect("written");
+            write_whole(&c_path(&link), Name::Given, |sink| sink.put(text)).expect("written");
             assert_eq!(std::fs::read(&file).expect("the file"), text);
         }
         assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
+        let before = std::fs::metadata(&file).expect("the file").len();
+        for place in [&pipe, &link] {
+            write_whole(&c_path(place), Name::MadeUp, |sink| sink.put(b"own")).expect("written");
+            assert!(std::fs::symlink_metadata(place).expect("the file").is_file());
+            assert_eq!(std::fs::read(place).expect("the file"), b"own");
+        }
+        assert_eq!(std::fs::metadata(&file).expect("the file").len(), before);
         std::fs::remove_dir_all(&directory).expect("removed");
-        assert_eq!(write_whole(c"/dev/full", |sink| sink.put(b"x")), Err(libc::ENOSPC));
+        assert_eq!(
+            write_whole(c"/dev/full", Name::Given, |sink| sink.put(b"x")),
+            Err(libc::ENOSPC)
+        );
     }
 
     #[test]
@@ -408,7 +434,7 @@ mod tests {
             std::fs::set_permissions(&path, mode).expect("a mode");
         };
         let put = |sink: &mut dyn Sink| sink.put(b"x");
-        write_whole(&c_path(&path), put).expect("a file");
+        write_whole(&c_path(&path), Name::Given, put).expect("a file");
         let usual = mode(&path);
         assert_eq!(usual & !0o644, 0, "{usual:o}");
         create(&c_path(&name), &c_path(&directory.join("none")), b"x").expect("a file");
@@ -416,7 +442,7 @@ mod tests {
         std::fs::remove_file(&name).expect("removed");
         for wanted in [0o600, 0o640, 0o666, 0o444] {
             set(wanted);
-            write_whole(&c_path(&path), |sink| {
+            write_whole(&c_path(&path), Name::Given, |sink| {
                 let names = names(&directory);
                 let unfinished = names.iter().find(|name| name.ends_with(".tmp"));
                 let unfinished = directory.join(unfinished.expect("the unfinished file"));
@@ -432,7 +458,7 @@ mod tests {
             assert_eq!(mode(&path), wanted);
         }
         set(0o4755);
-        write_whole(&c_path(&path), put).expect("a file");
+        write_whole(&c_path(&path), Name::Given, put).expect("a file");
         assert_eq!(mode(&path), 0o755, "it runs as nobody else");
         // Only root can give the file to another user.
         let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
@@ -441,7 +467,7 @@ mod tests {
             (status.uid(), status.gid(), mode(&path))
         };
         let before = owner();
-        write_whole(&c_path(&path), put).expect("a file");
+        write_whole(&c_path(&path), Name::Given, put).expect("a file");
         assert_eq!(owner(), before);
         std::fs::remove_dir_all(&directory).expect("removed");
     }
@@ -450,9 +476,9 @@ mod tests {
     fn two_writers_of_one_name_do_not_meet() {
         let directory = directory("lumalloc-writers");
         let path = c_path(&directory.join("profile"));
-        write_whole(&path, |outer| {
+        write_whole(&path, Name::Given, |outer| {
             let is_put = outer.put(b"outer ");
-            write_whole(&path, |inner| inner.put(b"inner")).expect("a file");
+            write_whole(&path, Name::Given, |inner| inner.put(b"inner")).expect("a file");
             let read = std::fs::read(directory.join("profile")).expect("the file");
             assert_eq!(read, b"inner");
             is_put && outer.put(b"whole")
@@ -481,7 +507,7 @@ mod tests {
         taken.iter().for_each(|name| {
             create(name.as_c_str(), &path, b"left").expect("a file").close();
         });
-        write_whole(&path, |sink| sink.put(b"new")).expect("a file");
+        write_whole(&path, Name::Given, |sink| sink.put(b"new")).expect("a file");
         assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"new");
         for name in taken {
             let name = name.as_c_str().to_str().expect("text");
@@ -493,9 +519,9 @@ mod tests {
     #[test]
     fn errors_are_the_system_s() {
         let put = |sink: &mut dyn Sink| sink.put(b"x");
-        assert_eq!(write_whole(c"/nowhere/at/all", put), Err(libc::ENOENT));
+        assert_eq!(write_whole(c"/nowhere/at/all", Name::Given, put), Err(libc::ENOENT));
         let long = CString::new([b'x'; LONGEST_PATH]).expect("a path");
-        assert_eq!(write_whole(&long, put), Err(libc::ENAMETOOLONG));
+        assert_eq!(write_whole(&long, Name::Given, put), Err(libc::ENAMETOOLONG));
         let mut seen = 0;
         for_each_piece(c"/nowhere/at/all", |_| seen += 1);
         assert_eq!(seen, 0);

@@ -129,6 +129,19 @@ fn a_profile_is_written_at_exit() {
     assert!(matches(expected, &told), "{told}");
 }
 
+#[test]
+fn a_file_with_a_name_that_is_made_up_goes_nowhere_else_by_a_link() {
+    let directory = scratch("profile-links");
+    let script = "for end in f.heap json; do ln -s victim jeprof.$$.0.$end; done; exec true";
+    let run = Run::preloaded("sh").args(["-c", script]).dir(&directory);
+    assert_eq!(run.conf("prof:true,prof_log:true,prof_final:true").stdout(), "");
+    assert!(!directory.join("victim").exists());
+    for file in std::fs::read_dir(&directory).expect("the directory") {
+        let file = file.expect("an entry");
+        assert!(file.file_type().expect("its type").is_file(), "{file:?}");
+    }
+}
+
 /// The lines of standard error that report leaks, and how the program ended.
 fn leaks(count: &str, conf: &str) -> (Vec<String>, String) {
     let program = cc("profile_sites.cc", &[]);
