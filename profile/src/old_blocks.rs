@@ -32,7 +32,9 @@ pub(crate) fn for_each_chunk(mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> boo
         batch.count = 0;
     };
     let is_recorded = |block: &Block| block.arena.and_then(is_arena_profiled).unwrap_or(true);
-    for block in observe::blocks(None).filter(is_recorded) {
+    let without_bytes = observe::blocks_without_bytes();
+    let without_bytes = without_bytes.map(|address| Block { address, usable: 0, arena: None });
+    for block in observe::blocks(None).filter(is_recorded).chain(without_bytes) {
         if let Some(place) = batch.blocks.get_mut(batch.count) {
             *place = block;
             batch.count += 1;

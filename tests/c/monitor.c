@@ -77,6 +77,7 @@ static void record(const char *file) {
   old[0] = malloc(48);
   memset(old[0], 0, 48);
   old[1] = malloc(100000);
+  old[2] = malloc(0);
   CHECK(lumalloc_monitor_start(file) == 0);
   CHECK(lumalloc_monitor_start(file) == EBUSY && active());
   for (int n = 0; n < 2; n++)
@@ -84,6 +85,7 @@ static void record(const char *file) {
   for (int n = 0; n < 2; n++)
     CHECK(pthread_join(threads[n], NULL) == 0);
   free(old[1]);
+  free(old[2]);
   old[2] = malloc(777);
   CHECK(lumalloc_monitor_stop() == 0);
   CHECK(lumalloc_monitor_stop() == EAGAIN && !active());

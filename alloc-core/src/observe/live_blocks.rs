@@ -12,6 +12,7 @@ use crate::front::cache::registry;
 use crate::front::modes::block_size::usable;
 use crate::front::modes::guarded;
 use crate::ground::size_class::{MAX_WORDS, SizeClass};
+use crate::middle::blocks::empty_blocks;
 use crate::middle::blocks::slab_hold::HeldSlab;
 use crate::middle::passes::decay_pass;
 use crate::middle::slabs::slab::Slab;
@@ -44,7 +45,8 @@ pub struct Blocks {
 }
 
 /// Returns the live blocks of the arena with this index, or of all arenas for `None`, by address,
-/// and for `None` then the guarded samples. There are none if there is no such arena.
+/// and for `None` then the guarded samples. There are none if there is no such arena. Blocks of no
+/// bytes are not among them: see [`blocks_without_bytes`].
 ///
 /// If no other thread allocates or frees meanwhile, the blocks are exactly those that were
 /// allocated and not freed. Otherwise a block that is allocated, freed or resized meanwhile may be
@@ -80,6 +82,22 @@ pub fn blocks(arena: Option<u32>) -> Blocks {
 /// ```
 pub fn for_each_block(arena: Option<u32>, see: impl FnMut(Block)) {
     blocks(arena).for_each(see);
+}
+
+/// Returns the addresses of the blocks that were allocated for 0 bytes and not freed, which no
+/// thread may touch. They belong to no arena. Those for which such addresses ran out are among
+/// [`blocks`].
+///
+/// ```
+/// use lumalloc::{observe, raw};
+///
+/// let block = raw::malloc(0);
+/// assert!(observe::blocks_without_bytes().any(|address| address == block as usize));
+/// // SAFETY: a live block, used no more.
+/// unsafe { raw::free(block) };
+/// ```
+pub fn blocks_without_bytes() -> impl Iterator<Item = usize> {
+    empty_blocks::in_use()
 }
 
 /// Returns the live block in which an address lies, or `None` if it lies in none. Looks into the

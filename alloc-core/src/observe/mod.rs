@@ -45,7 +45,7 @@ pub use collect::{class_counts, totals};
 pub use detail::Detail;
 pub use heap_map::{HeapMap, Run, RunState, heap_map, heap_map_from};
 pub use history::{PastSample, SampleLog, SampleMoment, recent_samples};
-pub use live_blocks::{Block, Blocks, block_around, blocks, for_each_block};
+pub use live_blocks::{Block, Blocks, block_around, blocks, blocks_without_bytes, for_each_block};
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};

@@ -25,7 +25,7 @@ pub struct Options {
 /// Something that should not have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anomaly {
-    /// A deletion where no block was.
+    /// A deletion where no block was, of which the allocator complained.
     BadAddress(Event),
     /// A second deletion: the block if it is known, and both.
     DoubleDeletion(Option<Block>, Event, Event),
@@ -45,6 +45,11 @@ pub(super) struct Analysis {
     pub(super) deletions: u64,
     /// How many old blocks were deleted before they were looked at.
     pub(super) deleted_unseen: u64,
+    /// Deletions of blocks that were never seen before, and that the allocator did not complain of:
+    /// the list of old blocks lacks what a thread was just allocating when the recording began.
+    pub(super) unlisted: Vec<Event>,
+    /// How many more there were.
+    pub(super) more_unlisted: u64,
     /// The time of the last event, or of the end of the recording.
     pub(super) end: u64,
     /// The live blocks.
@@ -78,18 +83,17 @@ impl Analysis {
         let end = ledger.last();
         let mut live = ledger.into_live();
         live.retain(|block| choice.has_block(block, None, end, names));
-        let Findings { anomalies, more: more_anomalies, allocations, deletions, unseen, .. } =
-            findings;
-        let (deleted, deleted_unseen) = (deleted.into(), unseen);
         Ok(Analysis {
-            anomalies,
-            more_anomalies,
-            allocations,
-            deletions,
-            deleted_unseen,
+            anomalies: findings.anomalies,
+            more_anomalies: findings.more,
+            allocations: findings.allocations,
+            deletions: findings.deletions,
+            deleted_unseen: findings.unseen,
+            unlisted: findings.unlisted,
+            more_unlisted: findings.more_unlisted,
             end,
             live,
-            deleted,
+            deleted: deleted.into(),
         })
     }
 }
@@ -102,6 +106,8 @@ struct Findings {
     allocations: u64,
     deletions: u64,
     unseen: u64,
+    unlisted: Vec<Event>,
+    more_unlisted: u64,
     /// The last deletion at each address where no block is live.
     gone: HashMap<u64, (Option<Block>, Event)>,
 }
@@ -133,8 +139,14 @@ impl Findings {
         } else if recording.may_be_old(event.time) {
             self.unseen += 1;
             self.gone.insert(event.address, (None, *event));
-        } else {
+        } else if recording.is_complained_of(event.address) {
             self.anomaly(Anomaly::BadAddress(*event));
+        } else {
+            self.gone.insert(event.address, (None, *event));
+            match self.unlisted.len() < ANOMALIES {
+                true => self.unlisted.push(*event),
+                false => self.more_unlisted += 1,
+            }
         }
     }
 
@@ -206,6 +218,7 @@ mod tests {
                 (17, delete(0x10), 0),
             ],
         );
+        let file = file.message(18, "<lumalloc>: invalid free of 0x20");
         let found = analysis(&file, 9);
         let expected = [
             ("double, unseen", 2, Some(1)),
@@ -216,6 +229,19 @@ mod tests {
         ];
         assert_eq!(found.anomalies.iter().map(what).collect::<Vec<_>>(), expected);
         assert_eq!((found.allocations, found.deletions, found.deleted_unseen), (2, 7, 1));
+    }
+
+    /// A thread that was just allocating it when the recording began recorded nothing, and the list
+    /// may have been written before it was done.
+    #[test]
+    fn a_deletion_that_nobody_complained_of_is_none() {
+        let events = [(11, delete(0x20), 0), (12, delete(0x20), 0), (13, new(0x20), 0)];
+        let found = analysis(&File::default().old(10, &[]).events(1, &events), 9);
+        assert_eq!(found.unlisted.iter().map(|it| it.address).collect::<Vec<_>>(), [0x20]);
+        assert_eq!(
+            found.anomalies.iter().map(what).collect::<Vec<_>>(),
+            [("double, unseen", 12, Some(11))]
+        );
     }
 
     #[test]
@@ -241,8 +267,11 @@ mod tests {
 
     #[test]
     fn the_number_of_anomalies_is_bounded() {
-        let events: Vec<_> = (0..1005).map(|time| (time + 2, delete(time), 0)).collect();
+        let events: Vec<_> = (0..1005)
+            .flat_map(|at| [(2 * at + 2, delete(at), 0), (2 * at + 3, delete(at), 0)])
+            .collect();
         let found = analysis(&File::default().old(1, &[]).events(1, &events), 1);
         assert_eq!((found.anomalies.len(), found.more_anomalies), (1000, 5));
+        assert_eq!((found.unlisted.len(), found.more_unlisted), (1000, 5));
     }
 }

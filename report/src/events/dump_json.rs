@@ -30,6 +30,13 @@ pub fn dump_json(
         |message| json!({ "time": recording.microseconds(message.time), "text": message.text }),
     );
     let anomalies: Json = anomalies.collect();
+    let unlisted = analysis.unlisted.iter().map(|it| {
+        json!({
+            "address": format!("{:#x}", it.address),
+            "deletion": event(recording, names, it),
+        })
+    });
+    let unlisted: Json = unlisted.collect();
     let members = [
         ("allocations", json!(analysis.allocations)),
         ("deletions", json!(analysis.deletions)),
@@ -38,6 +45,8 @@ pub fn dump_json(
         ("messages", messages.collect()),
         ("anomalies", anomalies),
         ("more_anomalies", json!(analysis.more_anomalies)),
+        ("unlisted", unlisted),
+        ("more_unlisted", json!(analysis.more_unlisted)),
     ];
     // There may be so many blocks that they are not put together first.
     let head = document(names, analysis.end, members).to_string();
@@ -117,6 +126,7 @@ mod tests {
                     (3000, Happens::New(0x10, 24), 1),
                     (9000, Happens::Delete(0x10, 1), 0),
                     (9500, Happens::Delete(0x10, 1), 1),
+                    (9600, Happens::Delete(0x70, 1), 0),
                 ],
             )
             .message(9900, "double free");
@@ -139,7 +149,7 @@ mod tests {
             "dropped": 0,
             "warnings": recording.notes(),
             "allocations": 1,
-            "deletions": 2,
+            "deletions": 3,
             "old_blocks": 1,
             "deleted_unseen": 0,
             "messages": [{ "time": 759537687000009u64, "text": "double free" }],
@@ -153,6 +163,8 @@ mod tests {
                 },
             }],
             "more_anomalies": 0,
+            "unlisted": [{ "address": "0x70", "deletion": deletion }],
+            "more_unlisted": 0,
             "blocks": [
                 {
                     "address": "0x50", "size": 64, "type": "novtbl", "old": true, "age": null,

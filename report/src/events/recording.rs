@@ -93,6 +93,15 @@ impl Recording {
         self.index.old.last().is_none_or(|old| time <= old.time)
     }
 
+    /// Whether the allocator ended the process with a message about this address.
+    pub(crate) fn is_complained_of(&self, address: u64) -> bool {
+        let address = format!("{address:#x}");
+        let has = |text: &str| {
+            text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == address)
+        };
+        self.messages().iter().any(|message| has(&message.text))
+    }
+
     /// The last time of the file that belongs to no event.
     pub(crate) fn last(&self) -> u64 {
         self.index.last
@@ -150,6 +159,15 @@ mod tests {
         let why = "x.events: it has no end: the allocator ended the process, with the message \
                    \"<lumalloc>: double free of 0x10\u{fffd}\"; what is there is shown";
         assert_eq!(Recording::of(&ended).notes(), [why, one]);
+    }
+
+    #[test]
+    fn addresses_that_messages_are_about_are_known() {
+        let text = "<lumalloc>: invalid free of 0x7a18: inside the block 0x7a10 (64 bytes)\n";
+        let recording = Recording::of(&File::default().message(3, text));
+        let about = [0x7a18, 0x7a10, 0x7a1, 0xa18, 64].map(|it| recording.is_complained_of(it));
+        assert_eq!(about, [true, true, false, false, false]);
+        assert!(!Recording::of(&File::default()).is_complained_of(0));
     }
 
     #[test]

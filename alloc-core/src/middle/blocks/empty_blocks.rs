@@ -50,6 +50,18 @@ pub(crate) fn is_block_at(address: usize) -> bool {
     word.is_some_and(|word| word.load(Relaxed) >> (index % 64) & 1 != 0)
 }
 
+/// Returns the addresses of all blocks of no bytes that are in use.
+pub(crate) fn in_use() -> impl Iterator<Item = usize> {
+    let first = first();
+    let words = first.map(words).unwrap_or_default().iter().enumerate();
+    let in_word = |(index, word): (usize, &AtomicU64)| {
+        // No ordering: other threads may take and give bits meanwhile anyway.
+        let bits = word.load(Relaxed);
+        (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| index * 64 + bit)
+    };
+    words.flat_map(in_word).map(move |index| first.unwrap_or(0) + index * STEP)
+}
+
 /// Frees a block of no bytes. Ends the process if no such block in use begins at the address, which
 /// must lie among them.
 pub(crate) fn free(address: usize) {
@@ -108,9 +120,10 @@ mod tests {
         let blocks = [(); 3].map(|()| allocate().expect("addresses") as usize);
         assert!(blocks.iter().all(|block| holds(*block) && block.is_multiple_of(STEP)));
         assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2]);
+        assert!(blocks.iter().all(|block| in_use().any(|used| used == *block)));
         assert!(is_block_at(blocks[0]) && !is_block_at(blocks[0] + 8) && !holds(8));
         free(blocks[0]);
-        assert!(!is_block_at(blocks[0]));
+        assert!(!is_block_at(blocks[0]) && !in_use().any(|used| used == blocks[0]));
         let next = allocate().expect("addresses") as usize;
         assert_ne!(next, blocks[0]);
         [next, blocks[1], blocks[2]].into_iter().for_each(free);
