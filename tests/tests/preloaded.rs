@@ -172,6 +172,21 @@ fn programs_of_one_tree_do_not_complain() {
     );
 }
 
+/// What the shell was told can be read by its user only.
+#[test]
+fn programs_of_one_tree_with_several_users_do_not_complain() {
+    let as_nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let library = liblumalloc_exporter();
+    let probe = Run::plain("setpriv").args(as_nobody).args(["cat"]).args([&library]);
+    if !probe.output().status.success() {
+        not_tried("programs of several users", "only root may change the user");
+        return;
+    }
+    let wish = format!("127.0.0.1:{}", free_port());
+    let script = format!("setpriv {} /bin/sh -c '/bin/true; exit'; exit", as_nobody.join(" "));
+    says(serving("/bin/sh", &wish).args(["-c", &script]), "");
+}
+
 /// A wrapper that hands the variable on does not serve, so somebody else has the port.
 #[test]
 fn a_taken_port_is_reported_although_a_wrapper_has_the_variable_too() {
