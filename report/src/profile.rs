@@ -193,6 +193,11 @@ impl Profile {
         self.period > 1
     }
 
+    /// Returns whether the numbers are estimates of blocks whose sizes are not known.
+    pub(crate) fn lacks_sizes(&self) -> bool {
+        self.is_sampled() && self.samples.iter().any(|sample| sample.size.is_none())
+    }
+
     /// Returns the sum of all samples.
     pub fn total(&self) -> Counts {
         self.samples.iter().fold(Counts::default(), |sum, sample| sum + sample.counts)

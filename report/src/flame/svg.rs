@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::tree::{ROOT, Tree};
 use crate::report::Report;
-use crate::views::{Bytes, Value, percent};
+use crate::views::{Bytes, Value, known, percent};
 
 /// The sizes of the picture, as in `zoom.js`.
 const WIDTH: f64 = 1200.0;
@@ -93,12 +93,16 @@ fn one(report: &Report, tree: &Tree, frame: &Frame, y: f64, value: Value) -> Str
     let node = tree.node(frame.at);
     let name = node.function.map_or("all", |function| report.function(function));
     let number = tree.value(frame.at);
-    let error = node.tally.error(value).round() as i64;
+    let error = known(node.tally.error(value));
     let text = |number: i64| match value.is_bytes() {
         true => Bytes::WithUnits.text(number),
         false => number.to_string(),
     };
-    let error = if error > 0 { format!(" ± {}", text(error)) } else { String::new() };
+    let error = match error {
+        Some(error) if error <= 0 => String::new(),
+        Some(error) => format!(" ± {}", text(error)),
+        None => " ± ?".to_owned(),
+    };
     let share = percent(number, tree.value(ROOT));
     let tip = format!("{name}\n{}{error} {}, {share}", text(number), value.name());
     let (tip, whole) = (escaped(&tip), escaped(name));

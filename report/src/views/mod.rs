@@ -21,5 +21,5 @@ pub use overview::{Options, difference, overview};
 pub use rows::By;
 pub(crate) use rows::place;
 pub(crate) use table::Table;
-pub(crate) use tally::Tally;
+pub(crate) use tally::{Tally, known};
 pub use value::Value;

@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::views::format::{Bytes, count_change, percent};
 use crate::views::rows::{By, Lines, Row, rows, sort};
 use crate::views::table::Table;
-use crate::views::tally::Tally;
+use crate::views::tally::{Tally, known};
 use crate::views::totals::text as totals_text;
 use crate::views::value::Value;
 
@@ -126,7 +126,8 @@ impl<'a> Columns<'a> {
         for row in rows.iter().take(self.options.top) {
             let mut cells = vec![self.text(&row.tally, value, before.is_some())];
             if self.is_sampled {
-                cells.push(self.number(row.tally.error(value).round() as i64, value));
+                let error = known(row.tally.error(value));
+                cells.push(error.map_or("?".to_owned(), |error| self.number(error, value)));
             }
             let past = |before: &Before| before.get(&row.lines).map_or(0, |past| past.value(value));
             match before.map(past) {

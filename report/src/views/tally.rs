@@ -53,6 +53,10 @@ impl Tally {
             let class = sample.class.map(|class| (class, profile.classes[class]));
             match class.filter(|(_, all)| all.variance[kind as usize] > 0.0) {
                 Some((class, all)) => tally.classes.push(Part::new(class, kind, all, estimate)),
+                None if sample.size.is_none() && profile.is_sampled() => {
+                    let bytes = kind.bytes(&before) as f64;
+                    tally.variances[kind as usize] = Variances::of_any_sizes(bytes, profile.period);
+                }
                 None => tally.variances[kind as usize] = Variances::of(estimate),
             }
         }
@@ -105,8 +109,8 @@ impl Tally {
         value.of(&self.counts)
     }
 
-    /// The standard error of a number. Where there are many samples, about two of three true
-    /// numbers lie within it.
+    /// The standard error of a number, at most. Where there are many samples, about two of three
+    /// true numbers lie within it. Infinity: it is not known.
     pub(crate) fn error(&self, value: Value) -> f64 {
         let variance = match value {
             Value::LiveBytes => self.variance(Kind::Live).bytes,
@@ -123,10 +127,25 @@ impl Tally {
     }
 }
 
+/// Returns an error without a fraction, or `None` if it is not known.
+pub(crate) fn known(error: f64) -> Option<i64> {
+    error.is_finite().then(|| error.round() as i64)
+}
+
 impl Variances {
     fn of(estimate: Estimate) -> Variances {
         let bytes = estimate.size * estimate.size * estimate.variance;
         Variances { blocks: estimate.variance, bytes }
+    }
+
+    /// Of blocks whose sizes the file does not have, which may differ. The variance of `n` blocks
+    /// of `s` bytes is `n / (e^(s / R) - 1)`, and `s²` times as much for the bytes: less than `R`
+    /// times their `n s` bytes, whatever the sizes are. That of the blocks has no such bound.
+    fn of_any_sizes(bytes: f64, period: u64) -> Variances {
+        if bytes <= 0.0 {
+            return Variances::default();
+        }
+        Variances { blocks: f64::INFINITY, bytes: bytes * period as f64 }
     }
 
     fn add(&mut self, other: Variances) {
@@ -167,8 +186,27 @@ mod tests {
 
     fn tally(live: i64, live_bytes: i64, period: u64) -> Tally {
         let counts = Counts { allocs: 2 * live, alloc_bytes: 2 * live_bytes, live, live_bytes };
-        let sample = Sample { counts, ..Sample::default() };
+        let sample = Sample { counts, size: Some(1), ..Sample::default() };
         Tally::of(&sample, &Profile { period, ..Profile::default() })
+    }
+
+    /// 10,000 blocks of 64 bytes and 10 of a mebibyte: all errors come from the small ones.
+    #[test]
+    fn blocks_of_unknown_sizes_have_a_bound_for_their_bytes() {
+        let (live, live_bytes) = (10_010, 640_000 + (10 << 20));
+        let counts = Counts { live, live_bytes, ..Counts::default() };
+        let mixed = Sample { counts, ..Sample::default() };
+        let profile = Profile { period: 1024, ..Profile::default() };
+        let tally = Tally::of(&mixed, &profile);
+        let bound = (1024.0 * live_bytes as f64).sqrt();
+        assert_eq!(tally.error(Value::LiveBytes), bound);
+        assert_eq!(tally.error(Value::LiveBlocks), f64::INFINITY);
+        assert_eq!(tally.error(Value::Allocations), 0.0);
+        let chance = variance::chance(64.0, 1024);
+        let truth = 64.0 * (10_000.0 * (1.0 - chance) / chance).sqrt();
+        assert!(0.0 < truth && truth < bound, "{truth} {bound}");
+        let counted = Profile { period: 1, ..Profile::default() };
+        assert_eq!(Tally::of(&mixed, &counted).error(Value::LiveBlocks), 0.0);
     }
 
     #[test]

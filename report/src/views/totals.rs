@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::symbols::printable;
 use crate::views::format::Bytes;
-use crate::views::tally::Tally;
+use crate::views::tally::{Tally, known};
 use crate::views::value::Value;
 
 /// Returns some lines that begin with `title`.
@@ -50,9 +50,11 @@ fn how(report: &Report) -> String {
     if profile.is_sampled() {
         let period = profile.period;
         let corrected = if profile.classes.is_empty() { "" } else { "; corrected by exact counts" };
-        format!(
-            "{by}estimates from samples, one in {period} bytes; ± is one standard error{corrected}"
-        )
+        let error = match profile.lacks_sizes() {
+            true => "one standard error at most, and ? for blocks, whose sizes the file lacks",
+            false => "one standard error",
+        };
+        format!("{by}estimates from samples, one in {period} bytes; ± is {error}{corrected}")
     } else {
         format!("{by}{}", profile.what_was_counted())
     }
@@ -63,14 +65,19 @@ fn number(total: &Tally, value: Value, bytes: Bytes) -> String {
         true => bytes.text(number),
         false => number.to_string(),
     };
-    let error = total.error(value);
     let number = text(total.value(value));
-    if error > 0.0 { format!("{number} ± {}", text(error.round() as i64)) } else { number }
+    let error = total.error(value);
+    match known(error) {
+        Some(_) if error <= 0.0 => number,
+        Some(error) => format!("{number} ± {}", text(error)),
+        None => format!("{number} ± ?"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{Counts, Profile, Sample};
     use crate::read::testing::File;
     use crate::symbols::Search;
 
@@ -89,6 +96,15 @@ mod tests {
         let own = ["lumalloc=0.1.0", "pid=7"];
         assert_eq!(how_of(&own[..1], 4096), format!("lumalloc 0.1.0: {sampled}"));
         assert_eq!(how_of(&own, 4096), format!("lumalloc 0.1.0, process 7: {sampled}"));
+        let counts = Counts { live: 3, live_bytes: 4096, ..Counts::default() };
+        let sample = Sample { counts, ..Sample::default() };
+        let profile = Profile { period: 1024, samples: vec![sample], ..Profile::default() };
+        let report = Report::new(profile, &Search::default());
+        let at_most = "estimates from samples, one in 1024 bytes; ± is one standard error at most, \
+                       and ? for blocks, whose sizes the file lacks";
+        assert_eq!(how(&report), at_most);
+        let text = text(&report, "a", Bytes::WithUnits);
+        assert!(text.ends_with("\n  live       4.00 KiB ± 2.00 KiB in 3 ± ? blocks\n"), "{text}");
         let exact = ["prof.since_start=1", "class.512=900 1800"];
         let corrected = format!("{sampled}; corrected by exact counts");
         assert_eq!(how_of(&exact, 4096), corrected);
