@@ -57,7 +57,7 @@ pub(crate) fn no_runtime(error: &std::io::Error) -> Failure {
 /// Returns a text without characters that control a terminal. Names and messages of other processes
 /// and of files may have some.
 pub(crate) fn printable(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(lumalloc_report::terminal::controls, "\u{fffd}")
 }
 
 /// Returns the system's text for an error, without Rust's "(os error 2)".
@@ -83,6 +83,7 @@ mod tests {
     #[test]
     fn a_terminal_is_not_controlled() {
         assert_eq!(printable("a\x1b[31mb\n\u{9b}ä"), "a\u{fffd}[31mb\u{fffd}\u{fffd}ä");
+        assert_eq!(printable("a\u{202e}b"), "a\u{fffd}b");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod testing;
 mod error;
 pub mod input_file;
 mod program_file;
+pub mod terminal;
 pub mod profile;
 mod ranges;
 mod variance;

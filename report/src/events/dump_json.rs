@@ -12,6 +12,7 @@ use super::ledger::Block;
 use super::names::Names;
 use super::recording::Recording;
 use super::stop::Stop;
+use crate::terminal::json_text;
 
 /// Writes one document. The members are described in `docs/heap-monitor.md`.
 ///
@@ -49,14 +50,15 @@ pub fn dump_json(
         ("more_unlisted", json!(analysis.more_unlisted)),
     ];
     // There may be so many blocks that they are not put together first.
-    let head = document(names, analysis.end, members).to_string();
+    let head = json_text(&document(names, analysis.end, members));
     write!(out, "{},\"blocks\":[", head.strip_suffix('}').unwrap_or(&head))?;
     let live = analysis.live.iter().map(|block| (block, None, analysis.end));
     let deleted = analysis.deleted.iter();
     let deleted = deleted.map(|(block, deletion)| (block, Some(deletion), deletion.time));
     for (place, (block, deletion, end)) in live.chain(deleted).enumerate() {
         let separator = if place == 0 { "" } else { "," };
-        write!(out, "{separator}{}", one(recording, names, block, deletion, end))?;
+        let block = json_text(&one(recording, names, block, deletion, end));
+        write!(out, "{separator}{block}")?;
     }
     Ok(writeln!(out, "]}}")?)
 }
@@ -129,12 +131,14 @@ mod tests {
                     (9600, Happens::Delete(0x70, 1), 0),
                 ],
             )
-            .message(9900, "double free");
+            .message(9900, "double free\u{9b}");
         let recording = Recording::of(&file);
         let mut names = Names::new(&recording, &Search::default()).expect("names");
         let options = Options { filter: Filter::default(), deleted: 100 };
         let mut out = Vec::new();
         dump_json(&mut names, &options, &mut out).expect("a dump");
+        let text = std::str::from_utf8(&out).expect("text");
+        assert!(text.contains("\"double free\\u009b\"") && !text.contains('\u{9b}'), "{text}");
         let json: Json = serde_json::from_slice(&out).expect("JSON");
         let allocation =
             json!({ "thread": "22-7", "time": 759537687000003u64, "stack": ["0x100", "0x200"] });
@@ -152,7 +156,7 @@ mod tests {
             "deletions": 3,
             "old_blocks": 1,
             "deleted_unseen": 0,
-            "messages": [{ "time": 759537687000009u64, "text": "double free" }],
+            "messages": [{ "time": 759537687000009u64, "text": "double free\u{9b}" }],
             "anomalies": [{
                 "kind": "double deletion",
                 "address": "0x10",

@@ -9,6 +9,7 @@ use super::lifetimes::{Lifetimes, Lives, Options};
 use super::names::Names;
 use super::stop::Stop;
 use super::texts::{bytes, duration, title};
+use crate::terminal::json_text;
 use crate::views::{Table, stack_lines};
 
 /// What the columns mean.
@@ -97,7 +98,7 @@ pub fn lifetimes_json(
         ("rows", rows.collect()),
         ("more_rows", json!(found.rows.len().saturating_sub(options.top))),
     ];
-    Ok(writeln!(out, "{}", document(names, found.end, members))?)
+    Ok(writeln!(out, "{}", json_text(&document(names, found.end, members)))?)
 }
 
 fn numbers(lives: &Lives) -> Json {

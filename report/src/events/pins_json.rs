@@ -11,6 +11,7 @@ use super::pages::PageSize;
 use super::pins::{Holding, Kept, Options, Pins};
 use super::recording::Recording;
 use super::stop::Stop;
+use crate::terminal::json_text;
 
 /// Writes one document. The members are described in `docs/heap-monitor.md`.
 ///
@@ -41,7 +42,7 @@ pub fn pins_json(
         ("more_rows", json!(found.rows.len().saturating_sub(options.top))),
         ("emptiest", emptiest),
     ];
-    Ok(writeln!(out, "{}", document(names, found.end, members))?)
+    Ok(writeln!(out, "{}", json_text(&document(names, found.end, members)))?)
 }
 
 fn numbers(holding: &Holding, page: PageSize) -> Json {

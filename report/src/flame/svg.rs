@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::tree::{ROOT, Tree};
 use crate::report::Report;
+use crate::terminal::controls;
 use crate::views::{Bytes, Value, known, percent};
 
 /// The sizes of the picture, as in `zoom.js`.
@@ -152,7 +153,7 @@ fn escaped(text: &str) -> String {
             '&' => out += "&amp;",
             '"' => out += "&quot;",
             '\n' => out += "&#10;",
-            control if control.is_control() => out.push('\u{fffd}'),
+            control if controls(control) => out.push('\u{fffd}'),
             // XML has no such characters.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             other => out.push(other),

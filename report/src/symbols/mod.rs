@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::profile::{Line, Location, Mapping, Profile};
+pub(crate) use crate::terminal::printable;
 pub use demangle::demangle;
 pub(crate) use demangle::type_name;
 use dwarf::Place;
@@ -133,14 +134,6 @@ impl Symbols {
 struct Known<'a> {
     functions: HashMap<&'a str, usize>,
     files: HashMap<&'a str, Rc<str>>,
-}
-
-/// A text without characters that control a terminal.
-pub(crate) fn printable(text: String) -> String {
-    if !text.contains(char::is_control) {
-        return text;
-    }
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// The files of all mappings.

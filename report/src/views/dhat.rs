@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::profile::Counts;
 use crate::report::Report;
+use crate::terminal::json_text;
 use crate::views::rows::place;
 use crate::views::value::Value;
 
@@ -40,7 +41,7 @@ pub fn dhat(report: &Report, title: &str, value: Value) -> String {
         "pps": points,
         "ftbl": frames.names,
     });
-    format!("{file}\n")
+    json_text(&file) + "\n"
 }
 
 /// A program point; none if it has no blocks.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::profile::Sample;
 use crate::report::Report;
 use crate::symbols::Frame;
+use crate::terminal::json_text;
 use crate::views::rows::Types;
 use crate::views::tally::Tally;
 use crate::views::value::Value;
@@ -14,8 +15,7 @@ use crate::views::value::Value;
 /// Returns the text, with `title` as the name of the file. The members are described in
 /// `docs/reading-profiles.md`.
 pub fn json(report: &Report, title: &str) -> String {
-    let file = file(report, title);
-    format!("{file}\n")
+    json_text(&file(report, title)) + "\n"
 }
 
 /// Returns two profiles, `new` and `old`, and the stacks whose live bytes or allocations changed.
@@ -47,7 +47,7 @@ pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String 
         })
         .collect();
     let (new, old) = (file(new, titles[0]), file(old, titles[1]));
-    format!("{}\n", json!({ "new": new, "old": old, "changes": changes }))
+    json_text(&json!({ "new": new, "old": old, "changes": changes })) + "\n"
 }
 
 fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {

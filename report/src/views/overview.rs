@@ -348,11 +348,12 @@ mod tests {
             .comment("lumalloc=0.1\x1b[2J")
             .comment("pid=7\x1b")
             .stack(&[0x99], &[0, 0, 3, 192], &[("bytes", 64), ("thread", 1)])
-            .text_label("thread_name", "a\x1b]0;b\n");
+            .text_label("thread_name", "a\x1b]0;b\n\u{202e}");
         let text = overview(&report(file), "a", &Options::default());
-        for shown in
-            ["lumalloc 0.1\u{fffd}[2J, process 7\u{fffd}:", "thread 1 (a\u{fffd}]0;b\u{fffd})\n"]
-        {
+        for shown in [
+            "lumalloc 0.1\u{fffd}[2J, process 7\u{fffd}:",
+            "thread 1 (a\u{fffd}]0;b\u{fffd}\u{fffd})\n",
+        ] {
             assert!(text.contains(shown), "{text}");
         }
     }
