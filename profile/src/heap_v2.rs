@@ -16,8 +16,9 @@
 //! start, which are 0 unless `opt.prof_accum` is on. Bytes are usable sizes, as in jemalloc. With
 //! `prof_unbias:false` they are those of the samples. Lines of single threads have what is in use
 //! of their allocations; `jeprof --thread` reads them. What a thread allocated since the start is
-//! not counted, and there are no such lines if very many samples are in use. The lines that begin
-//! with `#` are notes: jeprof leaves out what it does not know.
+//! not counted, and there are no such lines if very many samples are in use. Blocks of no bytes are
+//! left out: jeprof divides by the chance that one is sampled, which is 0 for them. The lines that
+//! begin with `#` are notes: jeprof leaves out what it does not know.
 
 use crate::notes;
 use crate::output_file::for_each_piece;
@@ -37,6 +38,9 @@ struct Line {
 
 impl Line {
     fn add(&mut self, entry: &ProfileEntry, lg_sample: u32, accumulates: bool) {
+        if entry.usable == 0 {
+            return;
+        }
         let live = entry.allocated.saturating_sub(entry.freed);
         self.live.add(live, entry.usable, lg_sample);
         if accumulates {

@@ -63,6 +63,10 @@ impl<'a> Threads<'a> {
         let mut threads = Threads { first, pairs, entries, used: 0 };
         let mut is_whole = true;
         observe::live_samples(|sample| {
+            if sample.usable == 0 {
+                // Left out of all lines.
+                return;
+            }
             let stack = sample.stack.as_ptr().addr() as u64;
             is_whole = is_whole
                 && threads.add(ALL, &sample, lg_sample).is_some()

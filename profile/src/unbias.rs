@@ -34,9 +34,10 @@ pub fn chance(size: f64, lg_sample: u32) -> f64 {
 
 impl Estimate {
     /// Adds `samples` samples of `size` bytes. At a rate of one in one byte each allocation is a
-    /// sample.
+    /// sample, and so is each of no bytes that is one.
     pub fn add(&mut self, samples: u64, size: usize, lg_sample: u32) {
-        let chance = if lg_sample == 0 { 1.0 } else { chance(size as f64, lg_sample) };
+        let is_each = lg_sample == 0 || size == 0;
+        let chance = if is_each { 1.0 } else { chance(size as f64, lg_sample) };
         self.count += samples as f64 / chance;
         self.bytes += samples as f64 * size as f64 / chance;
     }
@@ -89,5 +90,8 @@ mod tests {
             assert_eq!(estimate.sums(lg), Sums { count: 123, bytes: 123 * size as u64 });
         }
         assert_eq!(Estimate::default().sums(19), Sums::default());
+        let mut empty = Estimate::default();
+        empty.add(7, 0, 19);
+        assert_eq!(empty, Estimate { count: 7.0, bytes: 0.0 });
     }
 }

@@ -56,6 +56,29 @@ fn samples_have_labels_and_mappings_have_build_ids() {
 }
 
 #[test]
+fn blocks_of_no_bytes_are_counted() {
+    let program = cc("profile_empty.c", &[]);
+    let directory = scratch("profile-empty");
+    let [zipped, text] = ["a.pb.gz", "a.heap"].map(|name| directory.join(name));
+    let run = Run::preloaded(&program).args([&zipped, &text]).dir(&directory);
+    assert_eq!(run.conf("mprof:true").stdout(), "");
+    for file in [&zipped, &directory.join("mprof.data")] {
+        let of = |values: &str| {
+            let report = pprof(&program, file, values, &[]);
+            (report.alone("empty"), report.alone("mixed"))
+        };
+        assert_eq!(of("-sample_index=alloc_objects"), (70_000, 2));
+        assert_eq!(of("-sample_index=inuse_objects"), (69_000, 2));
+        // Those without an address of their own have blocks of 8 bytes.
+        let (bytes, of_mixed) = of("-sample_index=inuse_space");
+        assert!(of_mixed <= 328 && bytes <= (70_000 - 65_536 + 1) * 8, "{bytes} {of_mixed}");
+    }
+    // A reader of heap_v2 would divide by zero.
+    let report = jeprof(&program, &text, &["--inuse_objects"]);
+    assert!(report.alone("empty") < 4500, "{}", report.alone("empty"));
+}
+
+#[test]
 fn sampled_profiles_of_pprof_are_estimates() {
     let program = cc("profile_sites.cc", &[]);
     let profile = scratch("pprof-sampled").join("sampled.pb.gz");

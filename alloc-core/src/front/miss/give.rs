@@ -226,6 +226,7 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
     recorded::freed(block);
     let address = block.expose_provenance();
     if empty_blocks::holds(address) {
+        sampled::small_freed(block);
         return empty_blocks::free(address);
     }
     let entry = page_map::lookup(address);

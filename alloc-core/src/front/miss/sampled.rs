@@ -82,6 +82,17 @@ fn note_exactly(block: *mut u8, size: usize) {
     }
 }
 
+/// Makes a block of no bytes that is handed out a sample, if each one is. It belongs to no arena;
+/// that of the thread decides whether it is in profiles.
+pub(super) fn empty_exactly(block: *mut u8) {
+    if sampler::is_exact()
+        && let Some(cache) = current::real_cache()
+        && is_profiled(cache, cache.owner.home.get())
+    {
+        note(cache, block.expose_provenance(), 0, 0, cache.owner.home.get().id());
+    }
+}
+
 /// Lets the processor load what [`small_freed`] looks at, while the block's slab is found.
 #[inline(always)]
 pub(crate) fn small_is_freed_soon(block: *mut u8) {
@@ -90,7 +101,8 @@ pub(crate) fn small_is_freed_soon(block: *mut u8) {
     }
 }
 
-/// Notes that a small block is about to be freed, which is a sample if each one is.
+/// Notes that a small block, or one of no bytes, is about to be freed, which is a sample if each
+/// one is.
 #[inline(always)]
 pub(crate) fn small_freed(block: *mut u8) {
     if sampler::sees_all() {

@@ -4,7 +4,7 @@
 //! that missed tells whether the hardened tier is the only mode ([`sealed`]). For all other cases
 //! the cache's kind is checked once.
 
-use super::{diverted, recorded, sealed, small, watched};
+use super::{diverted, recorded, sampled, sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
@@ -151,6 +151,7 @@ fn empty() -> Option<*mut u8> {
     // Makes the modes known at the first call.
     thread_begin::real_cache();
     let block = empty_blocks::allocate()?;
+    sampled::empty_exactly(block);
     recorded::allocated(block, 0);
     Some(block)
 }
