@@ -12,6 +12,7 @@ use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, value_parser};
 
@@ -256,11 +257,22 @@ pub(crate) struct LoadArguments {
     pub(crate) seed: u64,
 }
 
-/// Names an argument that is not known as it was written: clap names `-b` of `-bogus`.
+/// What may be meant by a second file.
+const TIP: &str = "to compare the profile with an older one, use '--diff <FILE>'";
+
+/// Names an argument that is not known as it was written: clap names `-b` of `-bogus`. Says how two
+/// profiles are compared.
 pub(crate) fn as_written(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
+    let is_heap = words.get(1).is_some_and(|word| word == "heap");
+    if is_heap && !named.starts_with('-') && error.kind() == clap::error::ErrorKind::UnknownArgument
+    {
+        let tips = ContextValue::StyledStrs(vec![StyledStr::from(TIP)]);
+        error.insert(ContextKind::Suggested, tips);
+        return error;
+    }
     let is_it = |word: &&str| {
         word.starts_with(named.as_str()) && !word.starts_with("--") && named.starts_with('-')
     };
@@ -372,6 +384,16 @@ mod tests {
         let nothing = parse(&["run"]).unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["runn"]).unwrap_err().kind(), ErrorKind::InvalidSubcommand);
+    }
+
+    #[test]
+    fn a_second_profile_is_to_follow_diff() {
+        let words = ["lumalloc", "heap", "a.heap", "b.heap"].map(OsString::from);
+        let error = as_written(parse(&["heap", "a.heap", "b.heap"]).unwrap_err(), &words);
+        let text = error.to_string();
+        let expected = "error: unexpected argument 'b.heap' found\n\n  \
+                        tip: to compare the profile with an older one, use '--diff <FILE>'\n\n";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]
