@@ -135,8 +135,8 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
     Some(unfinished)
 }
 
-/// Creates a file with these bytes where there is none, and keeps it open. It will take the place of
-/// `path`, and gets its mode. Without a file there, nobody but the user of the process can read it.
+/// Creates a file with these bytes where there is none, and keeps it open. It will take the place
+/// of `path`, and gets its mode. Without a file there, nobody but the user of the process can read it.
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
@@ -162,7 +162,8 @@ pub(crate) fn exists(path: &CStr) -> bool {
     keep_errno(|| unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0)
 }
 
-/// Appends bytes to a file of which so many bytes are valid: the kept one, or else that of the path.
+/// Appends bytes to a file of which so many bytes are valid: to the kept one, or else to that of
+/// the path.
 ///
 /// # Errors
 /// The system's error number. The file has its valid bytes then.

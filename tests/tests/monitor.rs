@@ -184,8 +184,7 @@ fn what_a_full_disk_refuses_is_counted_and_told() {
 
 #[test]
 fn a_recording_needs_no_free_descriptor() {
-    let file = recorded("no descriptors", "monitor-descriptors", "");
-    let (lines, errors) = shown(&file, "own.events");
+    let (lines, errors) = shown(&recorded("no descriptors", "monitor-open", ""), "own.events");
     assert!(errors.is_empty() && count(&lines, |line| line.size == "16") >= 10_000);
 }
 
