@@ -136,7 +136,8 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
 }
 
 /// Creates a file with these bytes where there is none, and keeps it open. It will take the place
-/// of `path`, and gets its mode. Without a file there, nobody but the user of the process can read it.
+/// of `path`, and gets its mode. Without a file there, nobody but the user of the process can read
+/// it.
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.

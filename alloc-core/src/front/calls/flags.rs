@@ -320,7 +320,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
 /// # Safety
 /// As [`deallocate`]. `size` must be the size that was asked for, or any size from there to the
 /// usable size. `flags` must have the alignment that was asked for, unless `size` is what
-/// [`usable_size`](super::query::usable_size) returns.
+/// [`usable_size`] returns.
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
     if flags.cache == Cache::Own {
         // SAFETY: the caller's promise.
