@@ -241,7 +241,7 @@ fn destructors_of_keys_are_in_profiles() {
     let files: Vec<_> = std::fs::read_dir(&directory).expect("the directory").collect();
     let [Ok(file)] = files.as_slice() else { panic!("{files:?}") };
     let report = jeprof(&program, &file.path(), &[]);
-    assert_eq!(report.alone("destroy"), 10 * 3 * 20 * 1024);
+    assert_eq!(report.alone("destroy"), 10 * 2 * 20 * 1024);
 }
 
 #[test]

@@ -81,8 +81,13 @@ impl Source {
     /// Returns the exporter of a process, as its environment names it.
     pub(crate) fn of_process(pid: u32) -> Outcome<Source> {
         let environment = fs::read(format!("/proc/{pid}/environ")).map_err(|error| {
-            let reason = reason(&error);
-            Failure::new(format!("cannot read the environment of process {pid}: {reason}"))
+            Failure::new(match error.kind() {
+                io::ErrorKind::NotFound => format!("there is no process {pid}"),
+                _ => {
+                    let reason = reason(&error);
+                    format!("cannot read the environment of process {pid}: {reason}")
+                }
+            })
         })?;
         let mut entries = environment.split(|byte| *byte == 0);
         let value = entries.find_map(|entry| entry.strip_prefix(EXPORTER)?.strip_prefix(b"="));
@@ -236,9 +241,7 @@ mod tests {
         );
         assert_eq!(failure, Failure::new(expected));
         let failure = Source::of_process(u32::MAX).unwrap_err();
-        let expected =
-            "cannot read the environment of process 4294967295: no such file or directory";
-        assert_eq!(failure, Failure::new(expected));
+        assert_eq!(failure, Failure::new("there is no process 4294967295"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! kept for the next thread.
 //!
 //! The exit call is the destructor of one pthread key, which runs after C++ and Rust thread-local
-//! destructors. It is made in each round of destructors, and counts in the last one, so that those
+//! destructors. It is made in each round of destructors, and counts in the third one, so that those
 //! of the program's keys allocate and free as before. Later allocations and frees of the thread
 //! bypass all caches, and heap profiles know nothing of them.
 
@@ -19,9 +19,10 @@ use crate::middle::passes::idle_owner;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// How often the C library calls the destructors of a thread's keys that have values. POSIX demands
-/// so many rounds at least, and glibc and musl make no more.
-const ROUNDS: u32 = 4;
+/// The round of destructors in which the exit call counts. The C library makes at least four rounds
+/// as long as keys have values (POSIX). Sanitizers end their own record of a thread in the last
+/// one, and their code must not run after that.
+const ROUND: u32 = 3;
 
 const NO_KEY: u32 = u32::MAX;
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
@@ -59,9 +60,9 @@ pub(super) fn set_value(thread: &'static Thread) -> bool {
 unsafe extern "C" fn on_exit(thread: *mut c_void) {
     // SAFETY: `set_value` stored a thread's record, and records live for ever.
     let thread: &'static Thread = unsafe { &*thread.cast::<Thread>() };
-    let is_last = thread.count_exit_call() == ROUNDS;
+    let counts = thread.count_exit_call() == ROUND;
     // With a value there is another round.
-    if is_last || !set_value(thread) {
+    if counts || !set_value(thread) {
         retire(thread);
     }
 }
