@@ -129,7 +129,8 @@ pub mod message {
 pub mod system_calls {
     pub use crate::ground::raised_signals::{without_signals, write_all, write_stderr};
     pub use crate::ground::system_calls::{
-        close, fallocate, getrandom, nanosleep, open, pread, pwrite, read, write,
+        close, duplicate_high, fallocate, getrandom, identity, nanosleep, open, pread, pwrite,
+        read, write,
     };
 }
 

@@ -10,18 +10,8 @@
 use crate::{errno, variables};
 use alloc_core::system_calls;
 use core::ffi::{c_char, c_int, c_void};
-use core::mem;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use lumalloc_namespace::writer::WriteCallback;
-
-/// `select` takes only descriptors below this number.
-const MOST: u64 = 1024;
-
-/// With a lower limit on descriptors, none is taken.
-const LEAST: u64 = 64;
-
-/// How far below the limit the search for a free number begins.
-const ROOM: u64 = 16;
 
 const NONE: c_int = -1;
 
@@ -32,7 +22,9 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 /// Makes the second descriptor. Called once, at load.
 pub(crate) fn make() {
     let before = errno::get();
-    if let (Some((device, inode)), Some(number)) = (file(libc::STDERR_FILENO), duplicate()) {
+    if let (Some((device, inode)), Some(number)) =
+        (file(libc::STDERR_FILENO), system_calls::duplicate_high(libc::STDERR_FILENO))
+    {
         DEVICE.store(device, Relaxed);
         INODE.store(inode, Relaxed);
         NUMBER.store(number, Relaxed);
@@ -67,20 +59,6 @@ unsafe extern "C" fn close_in_child() {
     errno::set(before);
 }
 
-fn duplicate() -> Option<c_int> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is writable.
-    let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    let limit = limit.rlim_cur.min(MOST);
-    if status != 0 || limit < LEAST {
-        return None;
-    }
-    let from = c_int::try_from(limit - ROOM).ok()?;
-    // SAFETY: the call takes no pointers.
-    let number = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, from) };
-    if number < 0 { None } else { Some(number) }
-}
-
 /// Whether there is no such descriptor. A sandbox may refuse to tell.
 fn is_closed(number: c_int) -> bool {
     file(number).is_none() && errno::get() == libc::EBADF
@@ -89,11 +67,7 @@ fn is_closed(number: c_int) -> bool {
 /// The device and inode of a descriptor's file; `None` if there is no such descriptor, or the
 /// system does not tell.
 fn file(number: c_int) -> Option<(u64, u64)> {
-    // SAFETY: all zero is a valid `stat`.
-    let mut found: libc::stat = unsafe { mem::zeroed() };
-    // SAFETY: `found` is writable.
-    let status = unsafe { libc::fstat(number, &raw mut found) };
-    if status == 0 { Some((found.st_dev, found.st_ino)) } else { None }
+    system_calls::identity(number).map(|(device, inode, _)| (device, inode))
 }
 
 /// Whether this is still the descriptor that was made, as far as that can be known.

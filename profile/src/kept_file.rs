@@ -4,13 +4,6 @@
 use core::ffi::c_int;
 use lumalloc::system_calls;
 
-/// `select` takes only descriptors below this number.
-const MOST: u64 = 1024;
-/// With a lower limit on descriptors, none is kept.
-const LEAST: u64 = 64;
-/// How far below the limit the search for a free number begins.
-const ROOM: u64 = 16;
-
 /// The descriptor of a file, with a number that programs do not reach, or none. A program may close
 /// descriptors that it did not open, and get the number again. So it counts only while it leads to
 /// the same file, and while that has a name.
@@ -27,17 +20,8 @@ impl Kept {
     /// Keeps an open file, whose own descriptor may be closed then. Keeps none if there is no such
     /// number. It is closed at exec.
     pub(crate) fn of(descriptor: c_int) -> Kept {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the limit is writable.
-        let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-        let limit = limit.rlim_cur.min(MOST);
-        let Some(file) = file(descriptor).filter(|_| status == 0 && limit >= LEAST) else {
-            return Kept::NONE;
-        };
-        let from = (limit - ROOM) as c_int;
-        // SAFETY: the call takes no pointers.
-        let number = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, from) };
-        Kept { number, file }
+        let Some(file) = file(descriptor) else { return Kept::NONE };
+        system_calls::duplicate_high(descriptor).map_or(Kept::NONE, |number| Kept { number, file })
     }
 
     /// Returns the descriptor, if it still leads to the file.
@@ -58,15 +42,8 @@ impl Kept {
 /// Returns the device and the inode of a descriptor's file. `None`: there is none, or it has no
 /// name any more.
 fn file(descriptor: c_int) -> Option<(u64, u64)> {
-    let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the place is writable.
-    let status = unsafe { libc::fstat(descriptor, found.as_mut_ptr()) };
-    if status != 0 {
-        return None;
-    }
-    // SAFETY: the call has filled it.
-    let found = unsafe { found.assume_init() };
-    (found.st_nlink > 0).then_some((found.st_dev, found.st_ino))
+    let (device, inode, has_name) = system_calls::identity(descriptor)?;
+    has_name.then_some((device, inode))
 }
 
 #[cfg(test)]

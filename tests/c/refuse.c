@@ -2,7 +2,8 @@
  * place of the C library's wrappers, and has calls of one kind fail as the kernel would:
  *
  *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
- *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any of these;
+ *                        mremap, mprotect, mincore, membarrier, close_range, prctl, sbrk, or any of
+ *                        these;
  *                        process_vm_readv, rename, getcwd, readlink, open and read of
  *                        files of /proc, seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
@@ -165,6 +166,7 @@ long syscall(long number, ...) {
     /* The allocator's constructors, which run before the one here, may begin a recording. */
     if (number == SYS_membarrier && !atomic_load(&has_begun)) begin();
     if (number == SYS_membarrier && is_refused("membarrier")) return refuse(ENOSYS);
+    if (number == SYS_close_range && is_refused("close_range")) return refuse(ENOSYS);
     if (is_of_proc && is_counted("open")) return refuse(EACCES);
     if (number == SYS_read && more[0] == atomic_load(&of_proc) && is_counted("read")) return refuse(EIO);
     long result = told(raw(number, more[0], more[1], more[2], more[3], more[4], more[5]));

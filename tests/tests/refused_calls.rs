@@ -6,7 +6,7 @@ use lumalloc_tests::linked::linked_with;
 use lumalloc_tests::memory::gives_huge_pages_for;
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::run::ending;
-use lumalloc_tests::serving::{self, Serving, ask, free_port};
+use lumalloc_tests::serving::{self, Serving, ask, free_port, preload};
 use lumalloc_tests::template::matches;
 use lumalloc_tests::{Run, cc, scratch};
 use std::ffi::OsString;
@@ -254,4 +254,18 @@ fn memory_that_was_moved_before_a_refused_move_can_be_used() {
         let said = Run::preloaded(&program).conf(conf).stdout();
         assert_eq!(said, expected, "{conf}");
     }
+}
+
+/// Without a table of its own the exporter has descriptors of the process, which a child closes.
+#[test]
+fn an_exporter_serves_where_close_range_is_refused() {
+    let port = free_port();
+    let run = |what: &str| {
+        let program = serving::serving(cc("exporter_fork.c", &[]), &format!("127.0.0.1:{port}"));
+        let program = program.args([what, &port.to_string()]);
+        let program = program.env("LD_PRELOAD", refusing(preload()));
+        program.env("REFUSE", "close_range").env("REFUSE_EVERY", "1").stdout()
+    };
+    assert!(run("first").trim().parse::<u32>().expect("a number") > 3);
+    assert_eq!(run("fork"), "parent serves\nchild serves not\nparent serves\n");
 }

@@ -67,6 +67,44 @@ pub fn getrandom(into: &mut [u8]) -> isize {
     (unsafe { libc::syscall(libc::SYS_getrandom, start, length, libc::GRND_NONBLOCK) }) as isize
 }
 
+/// Returns the device and the inode of an open file, and whether it has a name. `None` if there is
+/// no such descriptor, or the system does not tell. Programs close descriptors that they did not
+/// open, and their own files get the numbers: by this the library knows its own again.
+#[must_use]
+pub fn identity(file: c_int) -> Option<(u64, u64, bool)> {
+    let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the place is writable.
+    if unsafe { libc::fstat(file, found.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call has filled it.
+    let found = unsafe { found.assume_init() };
+    Some((found.st_dev, found.st_ino, found.st_nlink > 0))
+}
+
+/// Returns another descriptor of an open file, which is closed at exec, with a number that programs
+/// do not reach. `None` if there is no such number.
+#[must_use]
+pub fn duplicate_high(file: c_int) -> Option<c_int> {
+    /// `select` takes only descriptors below this number.
+    const MOST: u64 = 1024;
+    /// With a lower limit on descriptors, none is taken.
+    const LEAST: u64 = 64;
+    /// How far below the limit the search for a free number begins.
+    const ROOM: u64 = 16;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is writable.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let limit = limit.rlim_cur.min(MOST);
+    if status != 0 || limit < LEAST {
+        return None;
+    }
+    let from = (limit - ROOM) as c_int;
+    // SAFETY: the call takes no pointers.
+    let number = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, from) };
+    (number >= 0).then_some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,8 @@
 //! that are not theirs, and their own files get the numbers.
 
 use crate::errno;
+use alloc_core::system_calls;
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The descriptor of such a file, or none.
@@ -49,10 +49,7 @@ impl OwnFile {
 /// Returns device and number of an open file.
 fn identity(descriptor: c_int) -> Option<(u64, u64)> {
     let before = errno::get();
-    let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the status is writable.
-    let result = unsafe { libc::fstat(descriptor, status.as_mut_ptr()) };
+    let found = system_calls::identity(descriptor);
     errno::set(before);
-    // SAFETY: all bytes are zeros, or what the system wrote.
-    (result == 0).then(|| unsafe { status.assume_init() }).map(|it| (it.st_dev, it.st_ino))
+    found.map(|(device, inode, _)| (device, inode))
 }

@@ -60,9 +60,9 @@ pub(super) fn set_value(thread: &'static Thread) -> bool {
 unsafe extern "C" fn on_exit(thread: *mut c_void) {
     // SAFETY: `set_value` stored a thread's record, and records live for ever.
     let thread: &'static Thread = unsafe { &*thread.cast::<Thread>() };
-    let counts = thread.count_exit_call() == ROUND;
+    let is_due = thread.count_exit_call() == ROUND;
     // With a value there is another round.
-    if counts || !set_value(thread) {
+    if is_due || !set_value(thread) {
         retire(thread);
     }
 }
