@@ -108,10 +108,10 @@ impl PageAllocator {
         if request.memory == Memory::Resident || !self.takes_room(request.pages) {
             return None;
         }
-        let (runs, active) = (&mut self.runs, self.in_use.pages);
+        let (held, active) = (self.held(), self.in_use.pages);
         let taken = match request.memory {
-            Memory::Low => self.low.take(request.pages, request.align).map(|run| (run, 0)),
-            _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request),
+            Memory::Low => fresh::take_low(&mut self.low, &self.rest, &self.bounds, held, request),
+            _ => fresh::take(&mut self.runs, &mut self.rest, &self.bounds, active, request),
         };
         self.note_growth(taken.as_ref().map_or(0, |(_, new)| *new));
         self.report();

@@ -6,8 +6,10 @@ use super::huge_page_policy::{self, Allowed, Backing, Heap};
 use super::long_block;
 use super::memory::Request;
 use crate::back::aging::limit::Bounds;
+use crate::back::runs::chunk_notes::CHUNK;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::in_hand::InHand;
+use crate::back::runs::low_runs::LowRuns;
 use crate::back::system::thp;
 
 /// Takes a run of new memory for an arena with `active` pages in use. Returns it and how many of
@@ -44,4 +46,23 @@ pub(in crate::back) fn take(
     };
     drop(claim);
     made.or_else(|| Some((runs.take_addresses(pages, align)?, pages)))
+}
+
+/// Takes a run at low addresses for an arena that holds `held` pages. No page of it counts as new,
+/// because that makes no others go.
+pub(in crate::back) fn take_low(
+    low: &mut LowRuns,
+    rest: &Rest,
+    bounds: &Bounds,
+    held: usize,
+    request: Request,
+) -> Option<(InHand, usize)> {
+    let Request { pages, align, .. } = request;
+    let (_claim, heap) = rest.heap(held, request);
+    // The bounds have admitted the pages of the request.
+    let left = CHUNK.saturating_sub(pages);
+    let has_room = left > 0 && bounds.has_room_for(held + pages, left);
+    let may_be_chunk = has_room && thp::backs_chunks();
+    let most_chunks = if may_be_chunk { huge_page_policy::most_low_chunks(heap) } else { 0 };
+    low.take(pages, align, most_chunks).map(|run| (run, 0))
 }

@@ -5,6 +5,7 @@
 //! | perhaps hardly written | any | small pages |
 //! | written, up to 4 MiB | small, or much of it waits in chunks already | small pages |
 //! | written, up to 4 MiB | large, and little of it waits | a part of a chunk |
+//! | for samples | much larger than its chunks for samples | a part of a chunk |
 //! | written, 4 MiB and more | any | huge pages, all of the last one if it fills a fifth of it |
 //!
 //! A fresh slab counts as written where most slabs of this process are filled, and little memory of
@@ -24,6 +25,8 @@ const SMALL_HEAP: usize = (3 << 20) / PAGE;
 /// The part of the memory in use that may wait in chunks, and that untouched pages of slabs in huge
 /// pages may be.
 const PART_OF_USED: usize = 8;
+/// The part of the memory in use that chunks for samples may be.
+const PART_FOR_SAMPLES: usize = 32;
 /// Pages of its last huge page that a long block must fill. To fault in that many one by one takes
 /// half as long again as to clear all of the huge page.
 const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
@@ -93,6 +96,12 @@ pub(in crate::back) fn is_slab_filled(
 ) -> bool {
     let are_filled = in_small.saturating_add(in_huge) <= used;
     are_filled && in_huge.saturating_add(pages) <= used / PART_OF_USED
+}
+
+/// The most chunks for samples beside a heap. By default, samples of blocks of 16 KiB are one in 32
+/// bytes of all such blocks, and those of smaller blocks are fewer.
+pub(in crate::back) fn most_low_chunks(heap: Heap) -> usize {
+    heap.used / (CHUNK * PART_FOR_SAMPLES)
 }
 
 /// The pages that a long block of `pages` pages takes.

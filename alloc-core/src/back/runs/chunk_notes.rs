@@ -9,6 +9,7 @@ use crate::back::map::page_map;
 use crate::back::system::mapping::{self, Mapping};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::thp::{self, HUGE};
+use crate::ground::low;
 use crate::ground::units::{PAGE, round_down};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,16 +24,26 @@ const NEVER: u8 = 0;
 const ADVISED: u8 = 1;
 const BROKEN: u8 = 2;
 
+/// The number of advised chunks at low addresses, and of those that are about to be advised.
+static LOW_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 /// The number of broken chunks. At most as many mappings lie between advised ones.
 static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 
 fn note(chunk: usize, now: u8) {
     let Some(note) = page_map::chunk_note(chunk) else { return };
-    match (note.swap(now, Relaxed), now) {
+    let before = note.swap(now, Relaxed);
+    if before == ADVISED && now != ADVISED && low::is_low_or_null(address(chunk)) {
+        LOW_CHUNKS.fetch_sub(1, Relaxed);
+    }
+    match (before, now) {
         (BROKEN, NEVER | ADVISED) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
         (NEVER | ADVISED, BROKEN) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
         _ => {}
     }
+}
+
+fn address(chunk: usize) -> *mut u8 {
+    core::ptr::with_exposed_provenance_mut(chunk)
 }
 
 /// The bases of the chunks that a range touches.
@@ -49,7 +60,7 @@ pub(in crate::back) fn is_advised(address: usize) -> bool {
 
 /// Whether huge pages are asked for the chunk in which a run begins.
 pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
-    run.mapping() == Mapping::Chunks && is_advised(run.base())
+    run.mapping().may_be_chunks() && is_advised(run.base())
 }
 
 /// Whether huge pages were asked for the beginning of a run.
@@ -71,9 +82,7 @@ pub(in crate::back) fn is_whole_chunks(run: &Extent) -> bool {
 pub(in crate::back) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
     for chunk in chunks(base, bytes).filter(|chunk| is_advised(*chunk)) {
         note(chunk, BROKEN);
-        let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut(chunk)) else {
-            continue;
-        };
+        let Some(start) = NonNull::new(address(chunk)) else { continue };
         // SAFETY: an advised chunk was reserved whole, and stays so. Its contents are not touched.
         unsafe { provider.advise_huge(start, HUGE, false) };
     }
@@ -113,6 +122,33 @@ pub(in crate::back) fn advise(provider: &dyn PageProvider, run: &InHand) -> bool
     chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
     run.set_mapping(Mapping::Chunks);
     true
+}
+
+/// One more chunk at low addresses. It is counted from before it is taken, because many threads
+/// may take one at a time.
+pub(in crate::back) struct LowChunk(());
+
+impl LowChunk {
+    /// Counts one more, if there are fewer than `most` in all arenas.
+    pub(in crate::back) fn one_of(most: usize) -> Option<LowChunk> {
+        let chunk = LowChunk(());
+        (LOW_CHUNKS.fetch_add(1, Relaxed) < most && may_break_more()).then_some(chunk)
+    }
+
+    /// As [`advise`], for a run that is this chunk. It is counted as long as the advice holds.
+    pub(in crate::back) fn advise(self, provider: &dyn PageProvider, run: &InHand) -> bool {
+        let is_advised = advise(provider, run);
+        if is_advised {
+            core::mem::forget(self);
+        }
+        is_advised
+    }
+}
+
+impl Drop for LowChunk {
+    fn drop(&mut self) {
+        LOW_CHUNKS.fetch_sub(1, Relaxed);
+    }
 }
 
 #[cfg(test)]

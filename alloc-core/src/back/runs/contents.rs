@@ -113,7 +113,7 @@ pub(crate) fn purge_part(
     let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else {
         return Purged::Refused;
     };
-    if extent.mapping() == Mapping::Chunks {
+    if extent.mapping().may_be_chunks() {
         chunk_notes::break_up(provider, extent.base() + from, size);
     }
     // SAFETY: inside an active run, and its contents are not needed (the caller's promise).
@@ -129,7 +129,7 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> Pur
         thp::advise_new(provider, base, extent.bytes());
         return Purged::Zeroed;
     }
-    if extent.mapping() == Mapping::Chunks {
+    if extent.mapping().may_be_chunks() {
         chunk_notes::break_up(provider, extent.base(), extent.bytes());
     }
     // SAFETY: the run lies in one reservation. Its contents are not needed (the caller's promise).

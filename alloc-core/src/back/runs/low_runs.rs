@@ -1,10 +1,12 @@
 //! The free runs of one arena at low addresses: see [`crate::ground::low`].
 //!
-//! They are made when the arena gets its first sample. A run that is freed keeps its memory until
-//! the arena's decay, as others do: a program that frees and allocates in turns needs it again. It
-//! is purged under the arena's lock. An arena that is destroyed keeps its low addresses for its
-//! next life.
+//! They are made when the arena gets its first sample. Beside a large heap they are parts of
+//! chunks, so that a sampled block is written to as fast as others are. A run that is freed keeps
+//! its memory until the arena's decay, as others do: a program that frees and allocates in turns
+//! needs it again. It is purged under the arena's lock. An arena that is destroyed keeps its low
+//! addresses for its next life.
 
+use super::chunk_notes::{CHUNK, LowChunk};
 use super::contents;
 use super::free_runs::FreeRuns;
 use super::in_hand::InHand;
@@ -13,6 +15,7 @@ use crate::back::metadata;
 use crate::back::system::mapping::Mapping;
 use crate::back::system::page_provider::Purged;
 use crate::back::system::provider::low_pages::LOW_PAGES;
+use crate::back::system::thp::HUGE;
 use crate::ground::in_place::Place;
 
 /// The free runs at low addresses, if the arena has any.
@@ -35,12 +38,19 @@ impl LowRuns {
         self.runs.as_deref_mut()
     }
 
-    /// Takes a run of `pages` pages at a multiple of `align`.
-    pub(in crate::back) fn take(&mut self, pages: usize, align: usize) -> Option<InHand> {
+    /// Takes a run of `pages` pages at a multiple of `align`. If all arenas have less than
+    /// `most_chunks` chunks at low addresses, it may be a part of a new one.
+    pub(in crate::back) fn take(
+        &mut self,
+        pages: usize,
+        align: usize,
+        most_chunks: usize,
+    ) -> Option<InHand> {
         let runs = self.made()?;
         runs.keep_records()?;
         let run = runs
             .take(ExtentState::Dirty, pages, align, usize::MAX)
+            .or_else(|| take_of_chunk(runs, pages, align, most_chunks))
             .or_else(|| runs.take_addresses(pages, align))?;
         run.set_mapping(Mapping::Low);
         Some(run)
@@ -70,7 +80,9 @@ impl LowRuns {
         let Some(runs) = self.runs.as_deref_mut() else { return false };
         let Some(oldest) = runs.oldest(ExtentState::Dirty) else { return false };
         let run = runs.remove(oldest);
+        run.set_mapping(Mapping::Low);
         let purged = contents::purge(&LOW_PAGES, run.run());
+        run.set_mapping(Mapping::Ordinary);
         run.zeroed.set(purged == Purged::Zeroed);
         let is_refused = purged == Purged::Refused;
         runs.file(run, if is_refused { ExtentState::Dirty } else { ExtentState::Retained });
@@ -98,6 +110,30 @@ impl LowRuns {
     }
 }
 
+/// Takes a run out of a new chunk, whose rest then is unused memory.
+fn take_of_chunk(
+    runs: &mut FreeRuns,
+    pages: usize,
+    align: usize,
+    most_chunks: usize,
+) -> Option<InHand> {
+    // Addresses in broken chunks are used up first.
+    if let Some(between) = runs.take(ExtentState::Retained, pages, align, CHUNK - 1) {
+        return Some(between);
+    }
+    let one = LowChunk::one_of(most_chunks)?;
+    let chunk = runs.take_addresses(CHUNK, HUGE)?;
+    let is_advised = one.advise(runs.provider(), &chunk);
+    chunk.set_mapping(Mapping::Ordinary);
+    if !is_advised {
+        runs.file(chunk, ExtentState::Retained);
+        return None;
+    }
+    let (run, rest) = runs.cut_front(chunk, pages, align)?;
+    rest.into_iter().for_each(|rest| runs.file(rest, ExtentState::Dirty));
+    Some(run)
+}
+
 #[cold]
 #[inline(never)]
 fn make(arena: u32) -> Option<&'static mut FreeRuns> {
@@ -113,16 +149,18 @@ fn make(arena: u32) -> Option<&'static mut FreeRuns> {
 mod tests {
     use super::*;
     use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::runs::chunk_notes::is_in_huge_pages;
     use crate::back::system::provider::mmap::Mmap;
+    use crate::back::system::thp;
     use crate::ground::low;
-    use crate::ground::units::PAGE;
+    use crate::ground::units::{LG_PAGE, PAGE};
 
     #[test]
     fn low_runs_are_cut_from_one_reservation_and_read_zero_again() {
         let zone = low::tests::open();
         let mut low = LowRuns::new(0);
         assert!(low.runs().is_none() && low.held() == 0);
-        let [one, two] = [(); 2].map(|()| low.take(16, PAGE).expect("low addresses"));
+        let [one, two] = [(); 2].map(|()| low.take(16, PAGE, 0).expect("low addresses"));
         let runs = [one, two].map(|run| run.release(ExtentState::Active));
         for run in runs {
             assert!(run.is_low() && zone.contains(&run.base()) && run.end() <= zone.end);
@@ -139,7 +177,7 @@ mod tests {
         assert_eq!((low.purge(8, 39), low.dirty()), (39, 0));
         let retained = low.runs().expect("runs").pages(ExtentState::Retained);
         assert_eq!((retained, low.held()), (mapped, 0), "merged and purged");
-        let again = low.take(16, PAGE).expect("low addresses").release(ExtentState::Active);
+        let again = low.take(16, PAGE, 0).expect("low addresses").release(ExtentState::Active);
         assert_eq!(low.runs().expect("runs").mapped(), mapped);
         // SAFETY: a run in use, of this test.
         assert_eq!(unsafe { again.base_ptr().read() }, 0);
@@ -166,6 +204,39 @@ mod tests {
         let ordinary = unused(&pages).0 - 17;
         purge(&mut pages, ordinary);
         assert_eq!(unused(&pages), (ordinary, ordinary), "the low ones went first");
+        pages.check();
+    }
+
+    #[test]
+    fn beside_a_large_heap_samples_lie_in_chunks_until_their_memory_goes_back() {
+        const RUN: usize = 8;
+        low::tests::open();
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let _heap = pages.allocate(100 * 32 * CHUNK, PAGE, Memory::Any).expect("addresses");
+        let first = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
+        assert_eq!(is_in_huge_pages(first), thp::backs_chunks());
+        if !thp::backs_chunks() {
+            return;
+        }
+        assert!(first.is_low() && first.base().is_multiple_of(HUGE));
+        assert_eq!(pages.counts().dirty, CHUNK - RUN, "the rest is unused memory");
+        let next = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
+        assert!(next.base() == first.end() && is_in_huge_pages(next) && next.zeroed.get());
+        purge(&mut pages, 0);
+        assert!(!is_in_huge_pages(first) && pages.counts().dirty == 0, "broken");
+        let between = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
+        assert!(between.base() == next.end() && !is_in_huge_pages(between));
+        [first, next, between].into_iter().for_each(|run| pages.free(run));
+        purge(&mut pages, 0);
+        let again = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
+        assert!(again.base() == first.base() && is_in_huge_pages(again));
+        // What the bounds of the arena leave is less than a chunk.
+        pages.free(again);
+        purge(&mut pages, 0);
+        let held = pages.held();
+        pages.bounds().set_own((held + CHUNK - 1) << LG_PAGE);
+        let small = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
+        assert!(!is_in_huge_pages(small) && pages.counts().dirty == 0);
         pages.check();
     }
 

@@ -61,6 +61,12 @@ impl Mapping {
         matches!(self, Mapping::Huge | Mapping::HugeButEnd | Mapping::Several)
     }
 
+    /// Whether the run may lie in chunks, for which huge pages are asked one by one.
+    #[inline]
+    pub(in crate::back) fn may_be_chunks(self) -> bool {
+        matches!(self, Mapping::Chunks | Mapping::Low)
+    }
+
     /// Whether the system moves the run as a whole.
     pub(in crate::back) fn can_be_moved(self) -> bool {
         !matches!(self, Mapping::Chunks | Mapping::Several | Mapping::Low)

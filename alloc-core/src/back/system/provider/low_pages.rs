@@ -14,7 +14,7 @@ pub(crate) static LOW_PAGES: LowPages = LowPages;
 unsafe impl PageProvider for LowPages {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         let got = system().reserve_low(size, align)?;
-        // Few pages are touched, so huge pages would cost more memory than all samples.
+        // Few pages are touched: where huge pages are worth it, they are asked for chunk by chunk.
         // SAFETY: just reserved.
         unsafe { system().advise_huge(got.base, size, false) };
         Some(got)
@@ -28,6 +28,11 @@ unsafe impl PageProvider for LowPages {
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
         // SAFETY: the caller's promise, handed on.
         unsafe { system().purge(base, size) }
+    }
+
+    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { system().advise_huge(base, size, huge) }
     }
 }
 
