@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::back::placement::huge_page_policy::LARGE_HEAP;
+use crate::back::runs::chunk_notes::CHUNK;
 use crate::back::runs::growth::FIRST_CHUNK;
 use crate::back::runs::huge;
 use crate::back::system::mapping::Mapping;
@@ -10,6 +11,7 @@ use crate::back::system::provider::failing::{Failing, Refused};
 use crate::back::system::provider::fixed::{Fixed, keep};
 use crate::back::system::provider::mmap::Mmap;
 use crate::back::system::thp;
+use crate::ground::low;
 use crate::ground::units::PAGE;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -37,7 +39,14 @@ fn memory() -> impl Strategy<Value = Memory> {
         4 => Just(Memory::Filled),
         1 => Just(Memory::Begun),
         1 => Just(Memory::Followed),
+        2 => Just(Memory::Low),
     ]
+}
+
+/// The pages of a run that makes the heap a small one, one that takes chunks, or one beside which
+/// samples lie in chunks.
+fn ballast() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), Just(LARGE_HEAP), Just(128 * CHUNK)]
 }
 
 /// An operation on runs whose lengths in pages are `lengths`.
@@ -142,7 +151,7 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
         }
         Op::Shrink { index, by } => {
             let Some(Live { run, .. }) = shadow.take(index) else { return };
-            if run.pages() > by {
+            if run.pages() > by && !run.is_low() {
                 pages.shrink(run, run.pages() - by);
             }
             shadow.add(run);
@@ -150,7 +159,8 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
         Op::Grow { index, by } => {
             let Some(live) = shadow.take(index) else { return };
             let longer = live.pages + by;
-            if shadow.has_room_for(longer) && pages.grow(live.run, longer) == Some(true) {
+            let fits = shadow.has_room_for(longer) && !live.run.is_low();
+            if fits && pages.grow(live.run, longer) == Some(true) {
                 live.assert_zero_behind();
             }
             live.assert_stamped();
@@ -158,7 +168,7 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
         }
         Op::Move { index, by, lg_align } => {
             let Some(live) = shadow.take(index) else { return };
-            let fits = shadow.has_room_for(live.pages + by);
+            let fits = shadow.has_room_for(live.pages + by) && !live.run.is_low();
             let kept = if fits { lengthen(pages, live, by, 1 << lg_align) } else { live.run };
             shadow.add(kept);
         }
@@ -197,9 +207,10 @@ fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &
 }
 
 /// Plays a program with the provider's refusals, then gives all pages back without them.
-fn run(pages: &mut PageAllocator, ops: &[Op], large: bool, go_on: impl FnOnce()) {
+fn run(pages: &mut PageAllocator, ops: &[Op], ballast: usize, go_on: impl FnOnce()) {
+    low::tests::open();
     let (mut shadow, mut now) = (Shadow::default(), 1_000_000);
-    let ballast = if large { pages.allocate(LARGE_HEAP, PAGE, Memory::Any) } else { None };
+    let ballast = pages.allocate(ballast, PAGE, Memory::Any);
     for op in ops {
         step(pages, &mut shadow, &mut now, op);
         pages.check();
@@ -216,19 +227,19 @@ fn run(pages: &mut PageAllocator, ops: &[Op], large: bool, go_on: impl FnOnce())
     assert_eq!((counts.active, counts.dirty, counts.muzzy), (0, 0, 0));
 }
 
-fn run_on(provider: &'static dyn PageProvider, ops: &[Op], large: bool) {
-    run(&mut PageAllocator::for_test(provider), ops, large, || {});
+fn run_on(provider: &'static dyn PageProvider, ops: &[Op], ballast: usize) {
+    run(&mut PageAllocator::for_test(provider), ops, ballast, || {});
 }
 
 /// Plays a program over a system that refuses every `period`-th call of a kind.
-fn run_refused(ops: &[Op], large: bool, (kind, period): (Refused, u64), dss: Dss) {
+fn run_refused(ops: &[Op], ballast: usize, (kind, period): (Refused, u64), dss: Dss) {
     let provider: &'static Failing<WithBreak<Mmap>> =
         keep(Box::new(Failing::new(WithBreak::new(Mmap))));
     let mut pages = PageAllocator::for_test(provider);
     pages.source().set_dss(dss);
     pages.aging().set_millis(false, 5_000);
     provider.fail_every(period, kind);
-    run(&mut pages, ops, large, || provider.fail_every(0, kind));
+    run(&mut pages, ops, ballast, || provider.fail_every(0, kind));
 }
 
 const SHORT_CASES: u32 = if cfg!(debug_assertions) { 48 } else { 256 };
@@ -238,21 +249,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(SHORT_CASES))]
 
     #[test]
-    fn fixed_random_programs_keep_every_page(ops in short_programs(), large: bool) {
-        run_on(Fixed::leak(48 << 20), &ops, large);
+    fn fixed_random_programs_keep_every_page(ops in short_programs(), ballast in ballast()) {
+        run_on(Fixed::leak(48 << 20), &ops, ballast);
     }
 
     #[test]
-    fn a_failing_system_loses_nothing(ops in short_programs(), period in 1u64..6, large: bool) {
-        run_refused(&ops, large, (Refused::All, period), Dss::Disabled);
+    fn a_failing_system_loses_nothing(ops in short_programs(), period in 1u64..6, ballast in ballast()) {
+        run_refused(&ops, ballast, (Refused::All, period), Dss::Disabled);
     }
 }
 
 /// Refuses each kind of call alone: every call, every second and every third one.
-fn each_kind_refused(ops: &[Op], large: bool, dss: Dss) {
+fn each_kind_refused(ops: &[Op], ballast: usize, dss: Dss) {
     for kind in Refused::EACH {
         for period in [1, 2, 3] {
-            run_refused(ops, large, (kind, period), dss);
+            run_refused(ops, ballast, (kind, period), dss);
         }
     }
 }
@@ -261,13 +272,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(LONG_CASES))]
 
     #[test]
-    fn long_runs_are_kept_apart_whatever_is_refused(ops in long_programs(), large: bool) {
-        each_kind_refused(&ops, large, Dss::Disabled);
+    fn long_runs_are_kept_apart_whatever_is_refused(ops in long_programs(), ballast in ballast()) {
+        each_kind_refused(&ops, ballast, Dss::Disabled);
     }
 
     #[test]
-    fn short_runs_are_kept_apart_whatever_is_refused(ops in short_programs(), large: bool) {
-        each_kind_refused(&ops, large, Dss::Disabled);
+    fn short_runs_are_kept_apart_whatever_is_refused(ops in short_programs(), ballast in ballast()) {
+        each_kind_refused(&ops, ballast, Dss::Disabled);
     }
 }
 
