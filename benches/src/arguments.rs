@@ -19,6 +19,7 @@ lumalloc beside its peers.
     traces record     what some of those ask of malloc
     traces replay     the same, asked of every allocator
     profilers         what recording allocations costs, beside heaptrack; --rounds N
+    sampling          what sampling costs loops that only allocate; --rounds N
     bursts            a service after bursts: RSS over time, latencies
     bursts options    the same under options of lumalloc
     regions           regions of lumalloc-region beside malloc; --rounds N

@@ -21,6 +21,7 @@ mod programs;
 mod regions;
 mod report;
 mod run;
+mod sampling;
 mod scaling;
 mod sources;
 mod store;
@@ -178,6 +179,7 @@ fn main() -> ExitCode {
         Some((command, rest)) if command == "profilers" => profilers::run(rest),
         Some((command, rest)) if command == "programs" => programs::run(rest),
         Some((command, rest)) if command == "regions" => regions::run(rest),
+        Some((command, rest)) if command == "sampling" => sampling::run(rest),
         Some((command, rest)) if command == "traces" => traces::run(rest),
         Some((command, rest)) if command == "scaling" => scaling::run(rest),
         _ => run(&arguments),

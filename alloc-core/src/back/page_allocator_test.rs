@@ -16,6 +16,7 @@ use crate::ground::units::PAGE;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use proptest::prelude::*;
+use proptest::sample::select;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 #[path = "shadow_test.rs"]
@@ -43,11 +44,9 @@ fn memory() -> impl Strategy<Value = Memory> {
     ]
 }
 
-/// The pages of a run that makes the heap a small one, one that takes chunks, or one beside which
+/// The pages of a run that makes the heap a small one, or a large one, up to one beside which
 /// samples lie in chunks.
-fn ballast() -> impl Strategy<Value = usize> {
-    prop_oneof![Just(0), Just(LARGE_HEAP), Just(128 * CHUNK)]
-}
+const BALLAST: [usize; 3] = [0, LARGE_HEAP, 128 * CHUNK];
 
 /// An operation on runs whose lengths in pages are `lengths`.
 fn op(lengths: BoxedStrategy<usize>, lg_align: u32) -> impl Strategy<Value = Op> {
@@ -227,10 +226,6 @@ fn run(pages: &mut PageAllocator, ops: &[Op], ballast: usize, go_on: impl FnOnce
     assert_eq!((counts.active, counts.dirty, counts.muzzy), (0, 0, 0));
 }
 
-fn run_on(provider: &'static dyn PageProvider, ops: &[Op], ballast: usize) {
-    run(&mut PageAllocator::for_test(provider), ops, ballast, || {});
-}
-
 /// Plays a program over a system that refuses every `period`-th call of a kind.
 fn run_refused(ops: &[Op], ballast: usize, (kind, period): (Refused, u64), dss: Dss) {
     let provider: &'static Failing<WithBreak<Mmap>> =
@@ -249,12 +244,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(SHORT_CASES))]
 
     #[test]
-    fn fixed_random_programs_keep_every_page(ops in short_programs(), ballast in ballast()) {
-        run_on(Fixed::leak(48 << 20), &ops, ballast);
+    fn fixed_random_programs_keep_every_page(
+        ops in short_programs(), ballast in select(&BALLAST)
+    ) {
+        run(&mut PageAllocator::for_test(Fixed::leak(48 << 20)), &ops, ballast, || {});
     }
 
     #[test]
-    fn a_failing_system_loses_nothing(ops in short_programs(), period in 1u64..6, ballast in ballast()) {
+    fn a_failing_system_loses_nothing(
+        ops in short_programs(), period in 1u64..6, ballast in select(&BALLAST)
+    ) {
         run_refused(&ops, ballast, (Refused::All, period), Dss::Disabled);
     }
 }
@@ -272,12 +271,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(LONG_CASES))]
 
     #[test]
-    fn long_runs_are_kept_apart_whatever_is_refused(ops in long_programs(), ballast in ballast()) {
+    fn long_runs_are_kept_apart(ops in long_programs(), ballast in select(&BALLAST)) {
         each_kind_refused(&ops, ballast, Dss::Disabled);
     }
 
     #[test]
-    fn short_runs_are_kept_apart_whatever_is_refused(ops in short_programs(), ballast in ballast()) {
+    fn short_runs_are_kept_apart(ops in short_programs(), ballast in select(&BALLAST)) {
         each_kind_refused(&ops, ballast, Dss::Disabled);
     }
 }
@@ -292,13 +291,9 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
     let base = run.base();
     pages.free(run);
     let again = pages.allocate(8, PAGE, Memory::Any).unwrap();
-    assert_eq!(again.base(), base);
-    assert!(!again.zeroed.get());
+    assert!(again.base() == base && !again.zeroed.get());
     pages.free(again);
-    while let Some(batch) = pages.take_batch(0, 0) {
-        batch.purge();
-        assert!(pages.file_batch(batch));
-    }
+    purge(&mut pages, 0, 0);
     let purged = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert_eq!(purged.base(), base);
     assert!(purged.zeroed.get());
@@ -368,7 +363,7 @@ fn a_run_that_cannot_grow_to_its_end_has_its_old_length() {
     pages.check();
     assert_eq!(pages.grow(run, 14), Some(false), "the first part is free");
     // The page becomes an ordinary one again.
-    let base = core::ptr::NonNull::new(core::ptr::with_exposed_provenance_mut(refused)).unwrap();
+    let base = NonNull::new(core::ptr::with_exposed_provenance_mut(refused)).unwrap();
     // SAFETY: a page of a free run.
     assert!(unsafe { Mmap.renew(base, PAGE) });
     assert_eq!(pages.grow(run, 34), Some(false));
@@ -385,25 +380,19 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     let first = lengthen(&mut pages, Live::stamped(run, 1), 4, PAGE);
     let second = lengthen(&mut pages, Live::stamped(first, 2), 8, PAGE);
     assert!(second.pages() == 16 && second.mapping() != first.mapping());
-    assert_eq!(pages.counts().active, 20);
-    assert_eq!(pages.counts().dirty, 0);
-    assert_eq!(pages.counts().retained, retained - 12);
+    let counts = pages.counts();
+    assert_eq!((counts.active, counts.dirty, counts.retained), (20, 0, retained - 12));
     // The old place is free, without memory, and zero.
     let again = pages.allocate(4, PAGE, Memory::Any).unwrap();
     assert!(again.base() == base && again.zeroed.get());
     // SAFETY: the test owns the run.
     assert_eq!(unsafe { again.base_ptr().read() }, 0);
     // A moved run is not merged with an ordinary one. Once purged, it is an ordinary run.
-    for run in [again, behind, second] {
-        pages.free(run);
-    }
+    [again, behind, second].into_iter().for_each(|run| pages.free(run));
     assert_eq!(pages.counts().dirty, 24);
     let oldest = pages.oldest(ExtentState::Dirty).unwrap();
     assert_eq!((oldest.pages(), oldest.younger.get().unwrap().pages()), (8, 16));
-    while let Some(batch) = pages.take_batch(0, 0) {
-        batch.purge();
-        assert!(pages.file_batch(batch));
-    }
+    purge(&mut pages, 0, 0);
     pages.check();
     let all = pages.oldest(ExtentState::Retained).unwrap();
     assert_eq!((all.pages(), all.mapping()), (FIRST_CHUNK, Mapping::Ordinary));
