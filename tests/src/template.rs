@@ -2,8 +2,8 @@
 //!
 //! `{hex}` stands for one address (`0x7f…`), `{n}` for a decimal number, `{owner}` for nothing or
 //! `, owner cache N`, `{from}` for nothing or `; from` and return addresses (a stack without frame
-//! pointers has none), and the lines that say in which file each of these lies. All other text is
-//! compared byte by byte.
+//! pointers has none), the lines that say in which file each of these lies, and the line that the
+//! mistake may be older. All other text is compared byte by byte.
 
 /// Whether the whole of `text` has the form of `template`.
 pub fn matches(template: &str, text: &str) -> bool {
@@ -56,8 +56,15 @@ fn from(text: &str) -> usize {
     if taken == WORDS.len() {
         return 0;
     }
-    taken + files(&text[taken..], &text[WORDS.len()..taken])
+    taken += files(&text[taken..], &text[WORDS.len()..taken]);
+    let behind = text[taken..].strip_prefix('\n').filter(|behind| behind.starts_with(MAY_BE_OLDER));
+    taken + behind.map_or(0, |_| 1 + MAY_BE_OLDER.len())
 }
+
+/// The line behind the report of a block that was looked at some time after its free.
+pub const MAY_BE_OLDER: &str = "<lumalloc>: the mistake may be older than these calls, because \
+                                small blocks are looked at some time after their free; \
+                                hardened:true looks at once";
 
 /// The length of the lines at the beginning of `text` that say in which file one of `addresses`
 /// lies.
@@ -76,7 +83,7 @@ fn files(text: &str, addresses: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{MAY_BE_OLDER, matches};
 
     #[test]
     fn places_stand_for_what_they_say() {
@@ -85,6 +92,7 @@ mod tests {
         assert!(matches("(arena {n}{owner}){from}", "(arena 0, owner cache 3); from 0x1"));
         assert!(matches("(arena {n}{owner}){from}", "(arena 0)"));
         assert!(matches("it{from}", "it; from 0x1 0x2\n<lumalloc>: 0x2 is /a b+0x7"));
+        assert!(matches("it{from}", &format!("it; from 0x1\n{MAY_BE_OLDER}")));
         assert!(matches("plain", "plain"));
     }
 
@@ -99,6 +107,7 @@ mod tests {
         assert!(!matches("it{from}", "it; from 0x1\n<lumalloc>: 0x2 is /a+0x7"));
         assert!(!matches("it{from}", "it; from 0x1\n<lumalloc>: 0x1 is nowhere"));
         assert!(!matches("it{from}", "it; from 0x1\n"));
+        assert!(!matches("it{from}", &format!("it; from 0x1\n{MAY_BE_OLDER}!")));
         assert!(!matches("arena {n}{owner}", "arena 0, owner cache"));
         assert!(!matches("plain", "plain\n"));
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Output;
 
 use lumalloc_tests::run::{ending, find_program};
-use lumalloc_tests::template::matches;
+use lumalloc_tests::template::{MAY_BE_OLDER, matches};
 use lumalloc_tests::{Run, cc, scratch};
 
 const CANARY: &str = "<lumalloc>: buffer overflow of {hex}: the canary behind its @ bytes was \
@@ -65,6 +65,20 @@ fn double_free_of_a_small_block() {
 }
 
 /// The hardened tier checks each free, whichever function is called.
+#[test]
+fn a_message_says_where_the_mistake_may_be_older_than_the_calls() {
+    let said = |size: &str, conf: &str| {
+        let output = crime("death_double_free.c", &[size, "own"], conf);
+        String::from_utf8(output.stderr).expect("a text")
+    };
+    let small = said("64", "");
+    assert!(small.ends_with(&format!("\n{MAY_BE_OLDER}\n")), "{small}");
+    let others = [said("1048576", ""), said("64", "hardened:true")];
+    for other in others {
+        assert!(other.contains("double free") && !other.contains("may be older"), "{other}");
+    }
+}
+
 #[test]
 fn the_hardened_tier_dies_at_the_call() {
     for (size, class) in [("8", 16), ("24", 32), ("100", 112), ("3000", 3072), ("14000", 14336)] {

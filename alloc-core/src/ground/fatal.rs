@@ -3,15 +3,15 @@
 //! Each function writes one line and aborts, except where a fault ends the process. Nothing here
 //! allocates, panics or waits for a lock. Every text has a death test. Words in brackets say what
 //! the allocator knew: the block's size, its arena, and the cache that owned its slab. The return
-//! addresses of the callers follow. More lines then say in which file each of these lies.
+//! addresses of the callers follow. More lines then say in which file each of these lies, and one
+//! that the calls may be later than the mistake, where that is so.
 
 use super::loaded_file;
 use super::operator::Operator;
 use super::os;
-use super::signal::Registers;
 use super::text::Line;
-use super::trace::{self, TRACE, Trace};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use super::trace::{self, Trace};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// What is known about a bad pointer.
 #[derive(Clone, Copy, Default)]
@@ -24,9 +24,11 @@ pub(crate) struct Place {
     pub(crate) owner: Option<u32>,
 }
 
-type Words = Line<1000>;
+/// A message.
+pub(super) type Words = Line<1000>;
 
-fn begin(what: &str, address: usize) -> Words {
+/// Begins a message about an address.
+pub(super) fn begin(what: &str, address: usize) -> Words {
     let mut line = Words::new();
     line.text("<lumalloc>: ").text(what).text(" of ").address(address);
     line
@@ -51,9 +53,20 @@ pub(crate) fn set_reporter(reporter: Reporter) {
     REPORTER.store(reporter as *mut (), Ordering::Relaxed);
 }
 
+/// Blocks of up to so many bytes are looked at some time after they were freed.
+static SEEN_LATE: AtomicUsize = AtomicUsize::new(0);
+const MAY_BE_OLDER: &str = "<lumalloc>: the mistake may be older than these calls, because small \
+                            blocks are looked at some time after their free; hardened:true looks \
+                            at once\n";
+
+/// Sets up to how many bytes blocks are looked at some time after they were freed.
+pub(crate) fn set_seen_late(bytes: usize) {
+    SEEN_LATE.store(bytes, Ordering::Relaxed);
+}
+
 /// Writes the message with which the process ends and the files of the addresses that it names, and
-/// calls the reporter, once.
-fn report(message: &mut Words, traces: &[Trace]) {
+/// calls the reporter, once. `behind` is written last.
+pub(super) fn report(message: &mut Words, traces: &[Trace], behind: &str) {
     let length = message.as_bytes().len();
     super::message::write(message.text("\n").as_bytes());
     // Only now, because the system may end a process that reads files.
@@ -62,6 +75,9 @@ fn report(message: &mut Words, traces: &[Trace]) {
         if !addresses().take(n).any(|before| before == address) {
             loaded_file::tell(*address);
         }
+    }
+    if !behind.is_empty() {
+        super::message::write(behind.as_bytes());
     }
     let reporter = REPORTER.swap(core::ptr::null_mut(), Ordering::Relaxed);
     if !reporter.is_null() {
@@ -73,23 +89,24 @@ fn report(message: &mut Words, traces: &[Trace]) {
 
 #[cold]
 fn die(line: &mut Words) -> ! {
-    die_beside(line, &[])
+    die_beside(line, &[], "")
 }
 
-/// As [`die`], with a message that names the addresses of a sample.
-fn die_of(line: &mut Words, sample: &Sample) -> ! {
-    die_beside(line, &[sample.allocated_from, sample.freed_from])
+/// As [`die`], for a freed block, or one inside which the freed pointer lies.
+fn die_of_free(line: &mut Words, at: Place) -> ! {
+    let is_seen_late = (1..=SEEN_LATE.load(Ordering::Relaxed)).contains(&at.size);
+    die_beside(line, &[], if is_seen_late { MAY_BE_OLDER } else { "" })
 }
 
 /// As [`die`], with a message that names the addresses of two other traces at most.
-fn die_beside(line: &mut Words, others: &[Trace]) -> ! {
+pub(super) fn die_beside(line: &mut Words, others: &[Trace], behind: &str) -> ! {
     let here = trace::here();
     addresses(line, "; from ", here);
     let mut traces = [here; 3];
     for (to, other) in traces.iter_mut().zip(others) {
         *to = *other;
     }
-    report(line, &traces);
+    report(line, &traces, behind);
     os::abort()
 }
 
@@ -99,7 +116,7 @@ fn die_beside(line: &mut Words, others: &[Trace]) -> ! {
 pub(crate) fn double_free(address: usize, at: Place) -> ! {
     let mut line = begin("double free", address);
     place(&mut line, at);
-    die(&mut line)
+    die_of_free(&mut line, at)
 }
 
 /// The freed pointer is not memory of this allocator.
@@ -128,7 +145,7 @@ pub(crate) fn interior_free(address: usize, block: usize, at: Place) -> ! {
     let mut line = begin("invalid free", address);
     line.text(": inside the block ").address(block);
     place(&mut line, at);
-    die(&mut line)
+    die_of_free(&mut line, at)
 }
 
 /// A sized free gave a size of another class than the block's.
@@ -138,7 +155,7 @@ pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
     let mut line = begin("sized free", address);
     line.text(" with size ").number(given as u64).text(", which is not its own");
     place(&mut line, at);
-    die(&mut line)
+    die_of_free(&mut line, at)
 }
 
 /// `delete[]` got what `new` made, or `delete` what `new[]` made.
@@ -235,121 +252,6 @@ pub(crate) fn foreign_query(address: usize) -> ! {
     die(&mut line)
 }
 
-/// What is known about a guarded sample.
-#[derive(Clone, Copy)]
-pub(crate) struct Sample {
-    pub(crate) block: usize,
-    pub(crate) size: usize,
-    /// The threads that allocated and freed the sample (`None`: not freed), and their return
-    /// addresses.
-    pub(crate) allocated_by: usize,
-    pub(crate) allocated_from: Trace,
-    pub(crate) freed_by: Option<usize>,
-    pub(crate) freed_from: Trace,
-}
-
-fn guarded(line: &mut Words, sample: &Sample) {
-    line.text("the guarded block ").address(sample.block);
-    line.text(" (size ").number(sample.size as u64);
-    line.text("), allocated by thread ").number(sample.allocated_by as u64);
-    addresses(line, " from ", sample.allocated_from);
-    if let Some(thread) = sample.freed_by {
-        line.text(", freed by thread ").number(thread as u64);
-        addresses(line, " from ", sample.freed_from);
-    }
-}
-
-fn touched(what: &str, address: usize) -> Words {
-    let mut line = Words::new();
-    line.text("<lumalloc>: ").text(what).text(" at ").address(address).text(": ");
-    line
-}
-
-fn end_of_fault(mut line: Words, sample: &Sample, by: &Registers) {
-    guarded(&mut line, sample);
-    line.text("; by ").address(by.instruction);
-    let callers = trace::at(by);
-    addresses(&mut line, " ", callers);
-    let mut touch = [0; TRACE];
-    touch[0] = by.instruction;
-    report(&mut line, &[sample.allocated_from, sample.freed_from, touch, callers]);
-}
-
-/// Memory behind a guarded sample was accessed. The fault itself ends the process.
-#[cold]
-pub(crate) fn guarded_overflow(address: usize, sample: &Sample, by: &Registers) {
-    let mut line = touched("buffer overflow", address);
-    let behind = address.saturating_sub(sample.block + sample.size);
-    line.number(behind as u64).text(" bytes behind the end of ");
-    end_of_fault(line, sample, by);
-}
-
-/// Memory before a guarded sample was accessed. The fault itself ends the process.
-#[cold]
-pub(crate) fn guarded_underflow(address: usize, sample: &Sample, by: &Registers) {
-    let mut line = touched("buffer underflow", address);
-    let before = sample.block.saturating_sub(address);
-    line.number(before as u64).text(" bytes before ");
-    end_of_fault(line, sample, by);
-}
-
-/// A freed guarded sample was accessed. The fault itself ends the process.
-#[cold]
-pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, by: &Registers) {
-    let line = touched("use after free", address);
-    end_of_fault(line, sample, by);
-}
-
-/// A guarded sample was freed again.
-#[cold]
-#[inline(never)]
-pub(crate) fn guarded_double_free(sample: &Sample) -> ! {
-    let mut line = begin("double free", sample.block);
-    guarded(line.text(": "), sample);
-    die_of(&mut line, sample)
-}
-
-/// A pointer into a guarded sample was freed.
-#[cold]
-#[inline(never)]
-pub(crate) fn guarded_invalid_free(address: usize, sample: &Sample) -> ! {
-    let mut line = begin("invalid free", address);
-    guarded(line.text(": inside "), sample);
-    die_of(&mut line, sample)
-}
-
-/// Memory between a guarded sample and the guard behind it was written. Found when the sample is
-/// freed.
-#[cold]
-#[inline(never)]
-pub(crate) fn guarded_overflow_found(address: usize, sample: &Sample) -> ! {
-    let mut line = touched("buffer overflow", address);
-    let behind = address.saturating_sub(sample.block + sample.size);
-    guarded(line.number(behind as u64).text(" bytes behind the end of "), sample);
-    die_of(line.text("; found when it was freed"), sample)
-}
-
-/// Memory between a guarded sample and the guard before it was written. Found when the sample is
-/// freed.
-#[cold]
-#[inline(never)]
-pub(crate) fn guarded_underflow_found(address: usize, sample: &Sample) -> ! {
-    let mut line = touched("buffer underflow", address);
-    let before = sample.block.saturating_sub(address);
-    guarded(line.number(before as u64).text(" bytes before "), sample);
-    die_of(line.text("; found when it was freed"), sample)
-}
-
-/// A sized free of a guarded sample gave a size of another class than the sample's.
-#[cold]
-#[inline(never)]
-pub(crate) fn guarded_wrong_size(given: usize, sample: &Sample) -> ! {
-    let mut line = begin("sized free", sample.block);
-    line.text(" with size ").number(given as u64).text(", which is not its own: ");
-    guarded(&mut line, sample);
-    die_of(&mut line, sample)
-}
-
 /// There is no memory, and by `xmalloc:true` that is fatal.
 #[cold]
 #[inline(never)]
@@ -378,7 +280,7 @@ pub(crate) fn warning() -> ! {
 }
 
 /// Appends return addresses.
-fn addresses(line: &mut Words, before: &str, trace: Trace) {
+pub(super) fn addresses(line: &mut Words, before: &str, trace: Trace) {
     let mut before = before;
     for address in trace.into_iter().take_while(|address| *address != 0) {
         line.text(before).address(address);

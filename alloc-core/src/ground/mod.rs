@@ -65,6 +65,8 @@ pub(crate) mod trace;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod fatal;
+#[cfg(not(loom))]
+pub(crate) mod guarded_fatal;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod holds;
 pub(crate) mod sync;

@@ -9,7 +9,9 @@ use crate::front::modes::watch::{self, Observer};
 use crate::front::modes::{diversion, guarded};
 use crate::front::supply::layouts;
 use crate::ground::callback;
+use crate::ground::fatal;
 use crate::ground::intervals;
+use crate::ground::size_class::MAX_CACHED;
 use crate::ground::trace;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
@@ -72,6 +74,8 @@ unsafe fn read_options() {
     }
     if options::current().hardened {
         canary::prepare();
+    } else {
+        fatal::set_seen_late(MAX_CACHED);
     }
     if options::current().guarded_sample > 0 {
         guarded::prepare();

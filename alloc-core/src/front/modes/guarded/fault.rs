@@ -7,7 +7,7 @@
 //! it is sent once more.
 
 use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
-use crate::ground::fatal;
+use crate::ground::guarded_fatal;
 use crate::ground::signal::{self, Registers, SignalAction};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -60,7 +60,7 @@ fn report(address: usize, by: &Registers) {
     if !pages.is_multiple_of(2) {
         let touched = slot(right);
         if touched.is(FREED) {
-            fatal::guarded_use_after_free(address, &touched.sample(), by);
+            guarded_fatal::use_after_free(address, &touched.sample(), by);
         }
         return;
     }
@@ -73,9 +73,9 @@ fn report(address: usize, by: &Registers) {
         _ => known(left) && (in_first_half || !known(right)),
     };
     if is_left {
-        fatal::guarded_overflow(address, &slot(left).sample(), by);
+        guarded_fatal::overflow(address, &slot(left).sample(), by);
     } else if known(right) {
         debug_assert!(address < page_of(right));
-        fatal::guarded_underflow(address, &slot(right).sample(), by);
+        guarded_fatal::underflow(address, &slot(right).sample(), by);
     }
 }

@@ -16,7 +16,8 @@ mod rest;
 pub(crate) mod fault;
 
 use crate::ground::counters::SharedCount;
-use crate::ground::fatal::{self, Sample};
+use crate::ground::fatal;
+use crate::ground::guarded_fatal::{self, Sample};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
@@ -221,10 +222,10 @@ pub(crate) fn free(address: usize) {
     let _next = NEXT.lock();
     let slot = slot_of(address);
     if slot.is(FREED) {
-        fatal::guarded_double_free(&slot.sample());
+        guarded_fatal::double_free(&slot.sample());
     }
     if slot.block.load(Relaxed) != address {
-        fatal::guarded_invalid_free(address, &slot.sample());
+        guarded_fatal::invalid_free(address, &slot.sample());
     }
     judge_rest(slot);
     slot.freed_by.store(os::thread_id(), Relaxed);
@@ -242,11 +243,11 @@ fn judge_rest(slot: &Slot) {
     let pattern = slot.pattern.load(Relaxed);
     // SAFETY: the page of a live sample is open, and this part of it belongs to the allocator.
     if let Some(address) = unsafe { rest::damaged(end..page + unit, pattern) } {
-        fatal::guarded_overflow_found(address, &slot.sample());
+        guarded_fatal::overflow_found(address, &slot.sample());
     }
     // SAFETY: as above.
     if let Some(address) = unsafe { rest::damaged(page..block, pattern) } {
-        fatal::guarded_underflow_found(address, &slot.sample());
+        guarded_fatal::underflow_found(address, &slot.sample());
     }
 }
 
@@ -274,6 +275,6 @@ pub(crate) fn bin_of(address: usize) -> Option<usize> {
 #[cold]
 pub(crate) fn wrong_size(address: usize, given: usize) {
     if let Some(slot) = live_at(address) {
-        fatal::guarded_wrong_size(given, &slot.sample());
+        guarded_fatal::wrong_size(given, &slot.sample());
     }
 }
