@@ -1,6 +1,7 @@
 //! Typed keys.
 use super::error::CtlError;
 use super::typed::Typed;
+use core::ffi::c_void;
 use core::marker::PhantomData;
 use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::error::Error;
@@ -17,6 +18,20 @@ pub struct Write<T>(PhantomData<T>);
 pub struct Act;
 /// A key that takes an input and returns an answer about it.
 pub struct Ask<I, T>(PhantomData<(I, T)>);
+/// A key that triggers an action that ends blocks.
+///
+/// ```compile_fail,E0133
+/// lumalloc_ctl::keys::arena::DESTROY.at([0]).unwrap().act();
+/// ```
+pub struct UnsafeAct;
+/// A key with a pointer that the allocator uses.
+///
+/// ```compile_fail,E0133
+/// lumalloc_ctl::keys::experimental::hooks::FREED.write(std::ptr::null_mut());
+/// ```
+pub struct UnsafeReadWrite;
+/// A key that makes something, with a pointer that the allocator uses or with none.
+pub struct UnsafeCreate<T>(PhantomData<T>);
 /// A key that takes and returns bytes.
 pub struct Bytes;
 
@@ -215,6 +230,90 @@ impl Key<Act> {
             _ => Err(Error::NoEntry),
         };
         outcome.map_err(self.explain("do"))
+    }
+}
+
+#[allow(unsafe_code, reason = "the caller answers for blocks and pointers")]
+impl Key<UnsafeAct> {
+    /// Triggers the action.
+    ///
+    /// # Errors
+    /// [`CtlError::Refused`] when the action failed.
+    ///
+    /// # Safety
+    /// No block that the action discards is used any more.
+    pub unsafe fn act(&self) -> Result<(), CtlError> {
+        let entry = self.entry()?;
+        let outcome = match entry.row.access {
+            // SAFETY: the caller's promise.
+            Access::UnsafeTrigger(act) => unsafe { act(entry.mib) },
+            _ => Err(Error::NoEntry),
+        };
+        outcome.map_err(self.explain("do"))
+    }
+}
+
+#[allow(unsafe_code, reason = "the caller answers for blocks and pointers")]
+impl Key<UnsafeReadWrite> {
+    /// Reads the pointer.
+    ///
+    /// # Errors
+    /// As [`Key::<Read<T>>::read`].
+    pub fn read(&self) -> Result<*mut c_void, CtlError> {
+        self.read_value::<*mut c_void>()
+    }
+
+    /// Writes a pointer.
+    ///
+    /// # Errors
+    /// [`CtlError::Refused`] when the key does not take it.
+    ///
+    /// # Safety
+    /// The pointer is what the key's help says, as long as the key has it, or NULL.
+    pub unsafe fn write(&self, pointer: *mut c_void) -> Result<(), CtlError> {
+        let entry = self.entry()?;
+        let outcome = match entry.row.access {
+            // SAFETY: the caller's promise.
+            Access::UnsafeReadWrite(_, write) => unsafe { write(entry.mib, pointer) },
+            _ => Err(Error::NoEntry),
+        };
+        outcome.map_err(self.explain("write"))
+    }
+}
+
+#[allow(unsafe_code, reason = "the caller answers for blocks and pointers")]
+impl<T: Typed> Key<UnsafeCreate<T>> {
+    /// Makes something without a pointer.
+    ///
+    /// # Errors
+    /// [`CtlError::Refused`] when nothing was made.
+    ///
+    /// ```
+    /// use lumalloc_ctl::keys;
+    /// let arena = keys::arenas::CREATE.create().unwrap();
+    /// assert_eq!(keys::arena::INITIALIZED.at([arena as usize]).unwrap().read(), Ok(true));
+    /// ```
+    pub fn create(&self) -> Result<T::Out, CtlError> {
+        // SAFETY: there is no pointer.
+        unsafe { self.create_with(core::ptr::null_mut()) }
+    }
+
+    /// Makes something with a pointer.
+    ///
+    /// # Errors
+    /// [`CtlError::Refused`] when nothing was made.
+    ///
+    /// # Safety
+    /// The pointer is what the key's help says, as long as what is made, or NULL.
+    pub unsafe fn create_with(&self, pointer: *mut c_void) -> Result<T::Out, CtlError> {
+        let entry = self.entry()?;
+        let answer = match entry.row.access {
+            // SAFETY: the caller's promise.
+            Access::UnsafeCreate(_, make) => unsafe { make(entry.mib, pointer) },
+            _ => Err(Error::NoEntry),
+        };
+        let answer = answer.map_err(self.explain("create"))?;
+        T::from_value(answer).ok_or(Error::Invalid).map_err(self.explain("create"))
     }
 }
 

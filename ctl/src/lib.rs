@@ -32,7 +32,9 @@ pub mod typed;
 pub use doctor::{Finding, examine};
 pub use error::CtlError;
 pub use json::{read_json, write_json};
-pub use key::{Act, Ask, Bytes, Key, Read, ReadWrite, Write};
+pub use key::{
+    Act, Ask, Bytes, Key, Read, ReadWrite, UnsafeAct, UnsafeCreate, UnsafeReadWrite, Write,
+};
 pub use lumalloc_namespace::{Access, Buffers, Error, Row, Stability, Type, Unit, Value};
 pub use option_string::{OptionError, Options};
 pub use snapshot::Snapshot;

@@ -53,6 +53,9 @@ fn door(row: &Row) -> String {
     }
     match row.access {
         Access::Exchange(_) | Access::Raw(..) => "Bytes".into(),
+        Access::UnsafeTrigger(_) => "UnsafeAct".into(),
+        Access::UnsafeReadWrite(..) => "UnsafeReadWrite".into(),
+        Access::UnsafeCreate(..) => format!("UnsafeCreate<{of}>"),
         Access::Ask(input, _) | Access::Create(input, _) => {
             format!("Ask<{}, {of}>", rust_type(input))
         }
@@ -95,20 +98,12 @@ fn constant(row: &Row, indent: &str) -> String {
 
 /// The imports of a module.
 fn imports(module: &Module, indent: &str) -> String {
-    let all: String = module.keys.iter().map(|row| door(row)).collect();
-    let named = |name: &&str| all.contains(*name);
-    let doors = ["Act", "Ask<", "Bytes", "ReadWrite<", "Write<"];
-    let mut used: Vec<&str> =
-        doors.into_iter().filter(named).map(|d| d.trim_end_matches('<')).collect();
-    let plain = |kind: &str| all.replace(kind, "").len() != all.len();
-    if all.replace("ReadWrite<", "").contains("Read<") {
-        used.push("Read");
-    }
-    if !all.replace("ReadWrite<", "").contains("Write<") {
-        used.retain(|door| *door != "Write");
-    }
+    let all: Vec<String> = module.keys.iter().map(|row| door(row)).collect();
+    let plain = |kind: &str| all.iter().any(|door| door.contains(kind));
+    let mut used: Vec<&str> = all.iter().filter_map(|door| door.split('<').next()).collect();
     used.push("Key");
     used.sort_unstable();
+    used.dedup();
     let doors = match used.as_slice() {
         [one] => (*one).to_owned(),
         more => format!("{{{}}}", more.join(", ")),

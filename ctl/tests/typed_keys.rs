@@ -1,4 +1,5 @@
 //! Typed keys, JSON by name, and their errors.
+#![allow(unsafe_code, reason = "destroys an arena of its own")]
 
 use lumalloc_ctl::{CtlError, keys, read_json, write_json};
 
@@ -79,4 +80,25 @@ fn names_lead_to_json_and_back() {
         read_json("opt.utrace").unwrap_err().to_string(),
         "opt.utrace: has no value here (ENOENT)"
     );
+}
+
+/// A program without `unsafe` cannot discard blocks that it uses, nor make the allocator call what
+/// is no function.
+#[test]
+fn keys_that_trust_their_caller_are_unsafe() {
+    let arena = keys::arenas::CREATE.create().unwrap();
+    for action in ["reset", "destroy"] {
+        assert_eq!(
+            write_json(&format!("arena.{arena}.{action}"), &serde_json::Value::Null)
+                .unwrap_err()
+                .to_string(),
+            format!("arena.<i>.{action}: cannot write it: its access is -- (EPERM)")
+        );
+    }
+    let index = [arena as usize];
+    let hooks = keys::arena::EXTENT_HOOKS.at(index).unwrap();
+    assert!(!hooks.read().unwrap().is_null());
+    // SAFETY: the arena has no block.
+    unsafe { keys::arena::DESTROY.at(index).unwrap().act() }.unwrap();
+    assert!(hooks.read().is_err());
 }

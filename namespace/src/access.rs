@@ -16,10 +16,11 @@
 use crate::buffers::{Buffers, Output};
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::row::{Access, Asker, Exchanger, Trigger};
+use crate::row::{Access, Asker, Exchanger, UnsafeMaker, UnsafeWriter};
 use crate::tree;
 use crate::value::{Type, Value};
 use core::ffi::CStr;
+use core::ptr;
 
 /// `mallctl(name, …)`.
 ///
@@ -43,7 +44,8 @@ pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
 ///
 /// # Safety
 /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, `newp` readable for
-/// `newlen` bytes when non-null, and a text that it points to NUL-terminated.
+/// `newlen` bytes when non-null, and a text that it points to NUL-terminated. For a key that the
+/// allocator trusts (`Access::Unsafe…`), the caller vouches for what the access says.
 pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     // SAFETY: the caller upholds the contract.
     unsafe { of_entry(Entry::find(mib)?, buffers) }
@@ -56,7 +58,12 @@ pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
 #[inline]
 unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
     match entry.row.access {
-        Access::Trigger(trigger) => pull(entry, trigger, buffers),
+        Access::Trigger(_) | Access::UnsafeTrigger(_) if buffers.reads() || buffers.writes() => {
+            Err(Error::NotPermitted)
+        }
+        Access::Trigger(trigger) => trigger(entry.mib),
+        // SAFETY: the caller vouches for the blocks.
+        Access::UnsafeTrigger(trigger) => unsafe { trigger(entry.mib) },
         Access::Read(_) if buffers.writes() => Err(Error::NotPermitted),
         // SAFETY: the caller upholds the contract.
         Access::Read(_) => unsafe { copy_out(entry, buffers) },
@@ -68,6 +75,12 @@ unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
             unsafe { copy_out(entry, buffers) }?;
             // SAFETY: as above.
             unsafe { copy_in(entry, buffers) }
+        }
+        Access::UnsafeReadWrite(_, write) => {
+            // SAFETY: the caller upholds the contract.
+            unsafe { copy_out(entry, buffers) }?;
+            // SAFETY: as above.
+            unsafe { copy_pointer_in(entry, write, buffers) }
         }
         Access::WriteThenRead(..) => {
             // SAFETY: the caller upholds the contract.
@@ -85,20 +98,14 @@ unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
         Access::Ask(input, ask) => unsafe { ask_with(entry, input, ask, buffers) },
         // SAFETY: the caller upholds the contract.
         Access::Create(input, create) => unsafe { make(entry, input, create, buffers) },
+        // SAFETY: as above.
+        Access::UnsafeCreate(input, make) => unsafe { make_with(entry, input, make, buffers) },
         // SAFETY: the caller upholds the contract.
         Access::Exchange(exchange) => unsafe { trade(entry, exchange, buffers) },
         // SAFETY: the caller upholds the contract, which is also the handler's.
         Access::Raw(_, handle) => unsafe { handle(entry.mib, buffers) },
         Access::Absent(_) => Err(Error::NoEntry),
     }
-}
-
-/// Triggers an action. An action takes no arguments.
-fn pull(entry: Entry<'_>, trigger: Trigger, buffers: Buffers) -> Result<(), Error> {
-    if buffers.reads() || buffers.writes() {
-        return Err(Error::NotPermitted);
-    }
-    trigger(entry.mib)
 }
 
 /// Reads the key into the caller's buffer, if there is one.
@@ -122,6 +129,50 @@ unsafe fn copy_in(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
     let write = |value: Option<Value<'_>>| value.map_or(Ok(()), |value| entry.write(value));
     // SAFETY: the caller upholds the contract.
     unsafe { buffers.given(entry.row.kind, write) }
+}
+
+/// Writes the caller's pointer to the key, if there is one.
+///
+/// # Safety
+/// As [`access`], for `newp` and `newlen`.
+unsafe fn copy_pointer_in(
+    entry: Entry<'_>,
+    write: UnsafeWriter,
+    buffers: Buffers,
+) -> Result<(), Error> {
+    let write = |value: Option<Value<'_>>| match value {
+        // SAFETY: the caller vouches for the pointer.
+        Some(Value::Pointer(pointer)) => unsafe { write(entry.mib, pointer) },
+        Some(_) => Err(Error::Invalid),
+        None => Ok(()),
+    };
+    // SAFETY: the caller upholds the contract.
+    unsafe { buffers.given(entry.row.kind, write) }
+}
+
+/// Makes something with the pointer at `newp`, or with none, if there is a place for the answer.
+///
+/// # Safety
+/// As [`access`].
+unsafe fn make_with(
+    entry: Entry<'_>,
+    input: Type,
+    make: UnsafeMaker,
+    buffers: Buffers,
+) -> Result<(), Error> {
+    // SAFETY: the caller upholds the contract.
+    unsafe { buffers.require_place(entry.row.kind) }?;
+    let make = |value: Option<Value<'_>>| match value {
+        // SAFETY: the caller vouches for the pointer.
+        Some(Value::Pointer(pointer)) => unsafe { make(entry.mib, pointer) },
+        Some(_) => Err(Error::Invalid),
+        // SAFETY: nothing is used.
+        None => unsafe { make(entry.mib, ptr::null_mut()) },
+    };
+    // SAFETY: the caller upholds the contract.
+    let value = unsafe { buffers.given(input, make) }?;
+    // SAFETY: as above.
+    unsafe { buffers.answer(entry.row.kind, value) }
 }
 
 /// Asks about the value at `newp`, and stores the answer at `oldp`.
@@ -177,7 +228,6 @@ mod tests {
     use crate::key_table::Row;
     use crate::row_macros::{absent, act, ask, create, row, wo};
     use core::ffi::c_void;
-    use core::ptr;
 
     /// Calls with a size to read into and one to write, each with its length or none.
     fn call<const N: usize>(

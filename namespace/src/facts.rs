@@ -54,13 +54,14 @@ impl Fact {
     const fn of(row: &'static Row) -> Fact {
         let door = match row.access {
             Access::Read(_) => Door::Read,
-            Access::ReadWrite(..) | Access::ReadOrWrite(..) | Access::WriteThenRead(..) => {
-                Door::ReadWrite
-            }
+            Access::ReadWrite(..)
+            | Access::ReadOrWrite(..)
+            | Access::WriteThenRead(..)
+            | Access::UnsafeReadWrite(..) => Door::ReadWrite,
             Access::Write(_) | Access::WriteOr(..) => Door::Write,
-            Access::Trigger(_) => Door::Trigger,
+            Access::Trigger(_) | Access::UnsafeTrigger(_) => Door::Trigger,
             Access::Ask(input, _) => Door::Ask(input),
-            Access::Create(input, _) => Door::Create(input),
+            Access::Create(input, _) | Access::UnsafeCreate(input, _) => Door::Create(input),
             Access::Exchange(_) => Door::Exchange,
             Access::Raw(..) => Door::Raw,
             Access::Absent(_) => Door::Absent,
@@ -123,7 +124,9 @@ mod tests {
             assert_eq!((fact.name, fact.kind, fact.unit), (row.name(), row.kind, row.unit));
             assert_eq!((fact.access, fact.help), (row.access.notation(), row.help()));
             assert_eq!(fact.is_read(), row.access.reader().is_some(), "{}", row.name());
-            assert_eq!(fact.is_written(), row.access.writer().is_some(), "{}", row.name());
+            let vouched = matches!(row.access, Access::UnsafeReadWrite(..));
+            let is_written = row.access.writer().is_some() || vouched;
+            assert_eq!(fact.is_written(), is_written, "{}", row.name());
             let absent = matches!(row.access, Access::Absent(_));
             assert_eq!(fact.door == Door::Absent, absent, "{}", row.name());
             assert_eq!(fact.stability, row.stability);

@@ -2,7 +2,7 @@
 use crate::buffers::{Buffers, Output};
 use crate::error::Error;
 use crate::value::{Type, Unit, Value};
-use core::ffi::CStr;
+use core::ffi::{CStr, c_void};
 
 /// Reads a key. The slice is the key's MIB: the index for an `<i>` stands at the place of that
 /// component.
@@ -17,6 +17,13 @@ pub type Asker = fn(&[usize], Option<Value<'_>>) -> Result<Value<'static>, Error
 pub type Exchanger = fn(&[usize], &[u8], &mut Output) -> Result<(), Error>;
 /// Does everything itself: it gets the buffers of `mallctl` as they are.
 pub type Handler = unsafe fn(&[usize], Buffers) -> Result<(), Error>;
+/// Writes a pointer that the allocator uses later. The caller vouches for what lies there.
+pub type UnsafeWriter = unsafe fn(&[usize], *mut c_void) -> Result<(), Error>;
+/// Ends blocks. The caller vouches that nobody uses them any more.
+pub type UnsafeTrigger = unsafe fn(&[usize]) -> Result<(), Error>;
+/// Makes something with a pointer that the allocator uses later, NULL for none. The caller vouches
+/// for what lies there.
+pub type UnsafeMaker = unsafe fn(&[usize], *mut c_void) -> Result<Value<'static>, Error>;
 
 /// What may be done with a key, and the functions that do it.
 #[derive(Clone, Copy)]
@@ -44,6 +51,12 @@ pub enum Access {
     Exchange(Exchanger),
     /// A key with rules of its own; the text is its access as the manual writes it.
     Raw(&'static CStr, Handler),
+    /// `rw`, of a pointer that the allocator uses: who writes it vouches for it.
+    UnsafeReadWrite(Reader, UnsafeWriter),
+    /// `--`, of an action that ends blocks: who does it vouches that they are not used.
+    UnsafeTrigger(UnsafeTrigger),
+    /// As [`Access::Create`] of a pointer that the allocator uses: who gives one vouches for it.
+    UnsafeCreate(Type, UnsafeMaker),
     /// The name exists and nothing can be done with it, as in jemalloc for a feature that was not
     /// built in. The text is the access that the key would have.
     Absent(&'static CStr),
@@ -60,9 +73,11 @@ impl Access {
             | Access::WriteThenRead(..)
             | Access::Ask(..)
             | Access::Create(..)
-            | Access::Exchange(_) => c"rw",
+            | Access::Exchange(_)
+            | Access::UnsafeReadWrite(..)
+            | Access::UnsafeCreate(..) => c"rw",
             Access::Write(_) | Access::WriteOr(..) => c"-w",
-            Access::Trigger(_) => c"--",
+            Access::Trigger(_) | Access::UnsafeTrigger(_) => c"--",
             Access::Raw(notation, _) | Access::Absent(notation) => notation,
         }
     }
@@ -75,12 +90,13 @@ impl Access {
             Access::Read(read)
             | Access::ReadWrite(read, _)
             | Access::ReadOrWrite(read, _)
-            | Access::WriteThenRead(read, _) => Some(read),
+            | Access::WriteThenRead(read, _)
+            | Access::UnsafeReadWrite(read, _) => Some(read),
             _ => None,
         }
     }
 
-    /// The function that writes, if the key can be written.
+    /// The function that writes, if the key can be written, whatever the value is.
     #[must_use]
     pub const fn writer(self) -> Option<Writer> {
         match self {
@@ -97,10 +113,12 @@ impl Access {
     #[must_use]
     pub const fn input(self) -> Option<Type> {
         match self {
-            Access::Ask(input, _) | Access::Create(input, _) => match input {
-                Type::Void => None,
-                input => Some(input),
-            },
+            Access::Ask(input, _) | Access::Create(input, _) | Access::UnsafeCreate(input, _) => {
+                match input {
+                    Type::Void => None,
+                    input => Some(input),
+                }
+            }
             _ => None,
         }
     }

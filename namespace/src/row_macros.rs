@@ -218,6 +218,26 @@ macro_rules! create {
     };
 }
 
+/// A row of a pointer that the allocator uses: who writes it vouches for it.
+macro_rules! unsafe_rw {
+    ($name:expr, Pointer($c:literal), $unit:ident, $read:expr, $write:expr, $help:expr) => {
+        $crate::row_macros::row!(
+            $name,
+            Pointer($c),
+            $unit,
+            $crate::Access::UnsafeReadWrite($crate::row_macros::reader!(Pointer, $read), $write),
+            $help
+        )
+    };
+}
+
+/// A row of an action that ends blocks: who does it vouches that they are not used.
+macro_rules! unsafe_act {
+    ($name:expr, $act:expr, $help:expr) => {
+        $crate::row_macros::row!($name, Void, None, $crate::Access::UnsafeTrigger($act), $help)
+    };
+}
+
 /// A row of a feature that is not built in, as in jemalloc without it.
 macro_rules! absent {
     (
@@ -274,7 +294,7 @@ macro_rules! counter_rows {
 
 pub(crate) use {
     absent, act, answer_type, ask, asker, counter_rows, create, mutex_rows, reader, ro, row,
-    rust_type, rw, type_of, wo, wo_or, writer,
+    rust_type, rw, type_of, unsafe_act, unsafe_rw, wo, wo_or, writer,
 };
 #[cfg(test)]
 mod tests {

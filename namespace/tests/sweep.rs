@@ -179,20 +179,20 @@ fn each_refuses_what_its_access_forbids() {
     for (row, name, mib) in all() {
         let value = [0; ROOM];
         let refused = match row.access {
-            Access::Read(_) | Access::Trigger(_) => Error::NotPermitted,
+            Access::Read(_) | Access::Trigger(_) | Access::UnsafeTrigger(_) => Error::NotPermitted,
             Access::ReadWrite(..)
             | Access::ReadOrWrite(..)
             | Access::WriteThenRead(..)
             | Access::Write(_)
-            | Access::WriteOr(..) => Error::Invalid,
+            | Access::WriteOr(..)
+            | Access::UnsafeReadWrite(..) => Error::Invalid,
             Access::Absent(_) => Error::NoEntry,
             _ => continue,
         };
         let outcome = write(&mib, &value);
         let has_no_value = outcome == Err(Error::Fault) && is_many(&name);
         assert!(outcome == Err(refused) || has_no_value, "{name}: {outcome:?}");
-        let write_only =
-            matches!(row.access, Access::Write(_) | Access::WriteOr(..) | Access::Trigger(_));
+        let write_only = row.access.notation() == c"--" || row.access.notation() == c"-w";
         if write_only {
             assert_eq!(read(&mib, 8).0, Err(Error::NotPermitted), "{name}");
         }
@@ -206,7 +206,8 @@ fn each_refuses_what_its_access_forbids() {
 #[test]
 fn what_was_read_can_be_written() {
     for (row, name, mib) in all() {
-        let is_written = matches!(row.access, Access::ReadWrite(..)) && !is_of_profiler(row);
+        let is_written = matches!(row.access, Access::ReadWrite(..) | Access::UnsafeReadWrite(..));
+        let is_written = is_written && !is_of_profiler(row);
         if !is_written || row.kind == Type::Str {
             continue;
         }

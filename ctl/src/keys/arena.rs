@@ -1,15 +1,14 @@
 //! `arena.*`. Made from the rows of the namespace.
 
-use crate::key::{Act, Bytes, Key, Read, ReadWrite};
+use crate::key::{Act, Bytes, Key, Read, ReadWrite, UnsafeAct, UnsafeReadWrite};
 use crate::typed::Text;
-use core::ffi::c_void;
 
 /// `arena.<i>.decay`: gives back the unused pages whose time has come; index 4096 means all arenas.
 pub const DECAY: Key<Act, 1> = Key::new("arena.<i>.decay");
 
 /// `arena.<i>.destroy`: reset, then ends the arena; EFAULT also while threads or caches are bound
 /// to it.
-pub const DESTROY: Key<Act, 1> = Key::new("arena.<i>.destroy");
+pub const DESTROY: Key<UnsafeAct, 1> = Key::new("arena.<i>.destroy");
 
 /// `arena.<i>.dirty_decay_ms` (ms): time until unused dirty pages are purged; a write purges what
 /// is unused now.
@@ -21,7 +20,7 @@ pub const DSS: Key<ReadWrite<Text>, 1> = Key::new("arena.<i>.dss");
 
 /// `arena.<i>.extent_hooks`: functions that supply the arena's pages; they run under no lock, and
 /// may call mallctl.
-pub const EXTENT_HOOKS: Key<ReadWrite<*mut c_void>, 1> = Key::new("arena.<i>.extent_hooks");
+pub const EXTENT_HOOKS: Key<UnsafeReadWrite, 1> = Key::new("arena.<i>.extent_hooks");
 
 /// `arena.<i>.initialized`: whether the arena exists; true for index 4096, which means all.
 pub const INITIALIZED: Key<Read<bool>, 1> = Key::new("arena.<i>.initialized");
@@ -58,7 +57,7 @@ pub const PURGE: Key<Act, 1> = Key::new("arena.<i>.purge");
 pub const RESERVE: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.reserve");
 
 /// `arena.<i>.reset`: discards every block of an arena that was created; EFAULT for automatic ones.
-pub const RESET: Key<Act, 1> = Key::new("arena.<i>.reset");
+pub const RESET: Key<UnsafeAct, 1> = Key::new("arena.<i>.reset");
 
 /// `arena.<i>.retain_grow_limit` (bytes): most bytes of addresses reserved at a time in advance;
 /// ENOENT with retain:false.

@@ -1,11 +1,11 @@
 //! `arenas.*`. Made from the rows of the namespace.
 
-use crate::key::{Ask, Key, Read, ReadWrite};
+use crate::key::{Ask, Key, Read, ReadWrite, UnsafeCreate};
 use core::ffi::c_void;
 
 /// `arenas.create`: makes an arena, with these extent hooks if any are given, and answers its
 /// index.
-pub const CREATE: Key<Ask<*mut c_void, u32>> = Key::new("arenas.create");
+pub const CREATE: Key<UnsafeCreate<u32>> = Key::new("arenas.create");
 
 /// `arenas.dirty_decay_ms` (ms): dirty_decay_ms that arenas made later begin with.
 pub const DIRTY_DECAY_MS: Key<ReadWrite<isize>> = Key::new("arenas.dirty_decay_ms");

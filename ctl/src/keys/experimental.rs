@@ -18,32 +18,30 @@ pub mod arenas {
 
 /// `experimental.hooks.*`
 pub mod hooks {
-    use crate::key::{Key, ReadWrite};
-    use core::ffi::c_void;
+    use crate::key::{Key, UnsafeReadWrite};
 
     /// `experimental.hooks.allocated`: called after each allocation: void (*)(const void *, size_t
     /// requested).
-    pub const ALLOCATED: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.allocated");
+    pub const ALLOCATED: Key<UnsafeReadWrite> = Key::new("experimental.hooks.allocated");
 
     /// `experimental.hooks.freed`: called before each free: void (*)(const void *).
-    pub const FREED: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.freed");
+    pub const FREED: Key<UnsafeReadWrite> = Key::new("experimental.hooks.freed");
 
     /// `experimental.hooks.prof_backtrace`: finds the stack of a sample: void (*)(void **, unsigned
     /// *count, unsigned most).
-    pub const PROF_BACKTRACE: Key<ReadWrite<*mut c_void>> =
-        Key::new("experimental.hooks.prof_backtrace");
+    pub const PROF_BACKTRACE: Key<UnsafeReadWrite> = Key::new("experimental.hooks.prof_backtrace");
 
     /// `experimental.hooks.prof_dump`: called with the name of each profile once it is written:
     /// void (*)(const char *).
-    pub const PROF_DUMP: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.prof_dump");
+    pub const PROF_DUMP: Key<UnsafeReadWrite> = Key::new("experimental.hooks.prof_dump");
 
     /// `experimental.hooks.prof_sample`: called for each sample: void (*)(const void *, size_t
     /// requested, void **stack, unsigned depth, size_t usable).
-    pub const PROF_SAMPLE: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.prof_sample");
+    pub const PROF_SAMPLE: Key<UnsafeReadWrite> = Key::new("experimental.hooks.prof_sample");
 
     /// `experimental.hooks.prof_sample_free`: called for each sample that is freed: void (*)(const
     /// void *, size_t usable).
-    pub const PROF_SAMPLE_FREE: Key<ReadWrite<*mut c_void>> =
+    pub const PROF_SAMPLE_FREE: Key<UnsafeReadWrite> =
         Key::new("experimental.hooks.prof_sample_free");
 }
 

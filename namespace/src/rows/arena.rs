@@ -1,8 +1,8 @@
 //! `arena.<i>.*`: settings and actions of one arena.
+use crate::Error;
 use crate::buffers::Buffers;
 use crate::row::{Access, Index, Spec, index_at};
-use crate::row_macros::{act, ro, row, rw};
-use crate::{Error, Value};
+use crate::row_macros::{act, ro, row, rw, unsafe_act, unsafe_rw};
 use core::ffi::{CStr, c_void};
 use lumalloc::control::arenas::{self, Pages};
 use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED, profile};
@@ -27,12 +27,12 @@ pub static ROWS: &[Spec] = &[
         |mib| purge(mib, control::purge),
         "gives all unused pages of the arena back to the system; index 4096 means all arenas"
     ),
-    act!(
+    unsafe_act!(
         "arena.<i>.reset",
         reset,
         "discards every block of an arena that was created; EFAULT for automatic ones"
     ),
-    act!(
+    unsafe_act!(
         "arena.<i>.destroy",
         destroy,
         "reset, then ends the arena; EFAULT also while threads or caches are bound to it"
@@ -61,17 +61,12 @@ pub static ROWS: &[Spec] = &[
         |mib, millis| done(arenas::set_decay_ms(one(mib)?, Pages::Muzzy, millis)),
         "time until unused muzzy pages are purged; a write purges what is unused now"
     ),
-    row!(
+    unsafe_rw!(
         "arena.<i>.extent_hooks",
         Pointer("extent_hooks_t *"),
         None,
-        Access::ReadWrite(
-            |mib| read_hooks(mib).map(Value::Pointer),
-            |mib, value| match value {
-                Value::Pointer(hooks) => write_hooks(mib, hooks),
-                _ => Err(Error::Invalid),
-            }
-        ),
+        read_hooks,
+        write_hooks,
         "functions that supply the arena's pages; they run under no lock, and may call mallctl"
     ),
     rw!(
@@ -172,19 +167,25 @@ fn read_hooks(mib: &[usize]) -> Result<*mut c_void, Error> {
     arenas::extent_hooks(one(mib)?).map(<*mut _>::cast).ok_or(Error::Fault)
 }
 
-fn write_hooks(mib: &[usize], hooks: *mut c_void) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, the caller that writes this key vouches for its table.
+/// # Safety
+/// As [`mod@crate::access`]: the hooks are what their C type says.
+unsafe fn write_hooks(mib: &[usize], hooks: *mut c_void) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
     let before = unsafe { arenas::set_extent_hooks(one(mib)?, hooks.cast()) };
     done(before.is_some())
 }
 
-fn reset(mib: &[usize]) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, the caller vouches that no block of the arena is used any more.
+/// # Safety
+/// No block of the arena is used any more.
+unsafe fn reset(mib: &[usize]) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
     done(unsafe { arenas::reset(one(mib)?) })
 }
 
-fn destroy(mib: &[usize]) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, the caller vouches that no block of the arena is used any more.
+/// # Safety
+/// As [`reset`].
+unsafe fn destroy(mib: &[usize]) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
     done(unsafe { arenas::destroy(one(mib)?) })
 }
 

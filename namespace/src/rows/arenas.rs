@@ -1,7 +1,7 @@
 //! `arenas.*`: settings and size classes that all arenas share.
 use crate::buffers::Buffers;
 use crate::row::{Access, Index, Spec, index_at};
-use crate::row_macros::{ask, create, ro, row, rw};
+use crate::row_macros::{ask, ro, row, rw};
 use crate::{Error, Type, Value};
 use core::ffi::c_void;
 use core::ptr;
@@ -30,11 +30,11 @@ pub static ROWS: &[Spec] = &[
         |_, millis| set_decay(Pages::Muzzy, millis),
         "muzzy_decay_ms that arenas made later begin with"
     ),
-    create!(
+    row!(
         "arenas.create",
-        Pointer("extent_hooks_t *") => Unsigned,
+        Unsigned,
         None,
-        |_, hooks| create(hooks),
+        Access::UnsafeCreate(Type::Pointer(c"extent_hooks_t *"), create),
         "makes an arena, with these extent hooks if any are given, and answers its index"
     ),
     row!(
@@ -90,8 +90,11 @@ pub static INDICES: &[Index] = &[
     Index { path: "arenas.lextent.<i>", valid: |mib| lextent(mib).is_ok() },
 ];
 
-fn create(hooks: Option<*mut c_void>) -> Result<u32, Error> {
-    create_with(hooks.unwrap_or(core::ptr::null_mut()))
+/// # Safety
+/// As [`create_with`].
+unsafe fn create(_: &[usize], hooks: *mut c_void) -> Result<Value<'static>, Error> {
+    // SAFETY: the caller's promise.
+    unsafe { create_with(hooks) }.map(Value::Unsigned)
 }
 
 /// `arena_config_t`. Metadata lies apart from the blocks, and never comes from the hooks.
@@ -116,14 +119,18 @@ unsafe fn create_ext(_: &[usize], buffers: Buffers) -> Result<(), Error> {
         // SAFETY: newp is as long as the struct, whose first field is the hooks.
         hooks = unsafe { ptr::read_unaligned(buffers.newp.cast::<*mut c_void>()) };
     }
-    let arena = create_with(hooks)?;
+    // SAFETY: as above.
+    let arena = unsafe { create_with(hooks) }?;
     // SAFETY: the caller upholds the contract.
     unsafe { buffers.answer(Type::Unsigned, Value::Unsigned(arena)) }
 }
 
 /// Makes an arena with these hooks, or without hooks if they are null.
-fn create_with(hooks: *mut c_void) -> Result<u32, Error> {
-    // SAFETY: as in jemalloc, the caller that writes this key vouches for its table.
+///
+/// # Safety
+/// As [`mod@crate::access`]: the hooks are what their C type says.
+unsafe fn create_with(hooks: *mut c_void) -> Result<u32, Error> {
+    // SAFETY: the caller's promise.
     unsafe { arenas::create_with(hooks.cast()) }.ok_or(Error::Again)
 }
 

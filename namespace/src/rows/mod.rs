@@ -109,7 +109,7 @@ mod tests {
             {
                 assert!(row.kind.holds(value), "{}: {value:?}", row.name());
             }
-            if matches!(row.access, Access::Trigger(_)) {
+            if matches!(row.access, Access::Trigger(_) | Access::UnsafeTrigger(_)) {
                 assert_eq!((row.kind, row.unit), (Type::Void, Unit::None), "{}", row.name());
             } else if !matches!(row.access, Access::Absent(_)) {
                 assert_ne!(row.kind, Type::Void, "{}", row.name());

@@ -2,7 +2,7 @@
 //! jemalloc, `prof_hook.h`. And those that are told of each allocation and each free.
 use crate::Error;
 use crate::row::Spec;
-use crate::row_macros::rw;
+use crate::row_macros::unsafe_rw;
 use crate::rows::prof::enabled;
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -14,84 +14,84 @@ use lumalloc::control::profile::{
 
 /// The rows of `experimental.hooks.prof_*`.
 pub static ROWS: &[Spec] = &[
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.allocated",
         Pointer("allocated_hook_t"),
         None,
         |_| profile::hooks().0.map_or(null_mut(), |hook| hook as *mut c_void),
-        |_, hook| set_allocated(hook),
+        set_allocated,
         "called after each allocation: void (*)(const void *, size_t requested)"
     )
     .unstable(),
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.freed",
         Pointer("freed_hook_t"),
         None,
         |_| profile::hooks().1.map_or(null_mut(), |hook| hook as *mut c_void),
-        |_, hook| set_freed(hook),
+        set_freed,
         "called before each free: void (*)(const void *)"
     )
     .unstable(),
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.prof_backtrace",
         Pointer("prof_backtrace_hook_t"),
         None,
         |_| backtrace_hook() as *mut c_void,
-        |_, hook| set_backtrace(hook),
+        set_backtrace,
         "finds the stack of a sample: void (*)(void **, unsigned *count, unsigned most)"
     )
     .unstable(),
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.prof_dump",
         Pointer("prof_dump_hook_t"),
         None,
         |_| dump_hook().map_or(null_mut(), |hook| hook as *mut c_void),
-        |_, hook| set(hook, set_dump),
+        set_dump,
         "called with the name of each profile once it is written: void (*)(const char *)"
     )
     .unstable(),
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.prof_sample",
         Pointer("prof_sample_hook_t"),
         None,
         |_| sample_hook().map_or(null_mut(), |hook| hook as *mut c_void),
-        |_, hook| set(hook, set_sample),
+        set_sample,
         "called for each sample: void (*)(const void *, size_t requested, void **stack, \
          unsigned depth, size_t usable)"
     )
     .unstable(),
-    rw!(
+    unsafe_rw!(
         "experimental.hooks.prof_sample_free",
         Pointer("prof_sample_free_hook_t"),
         None,
         |_| sample_free_hook().map_or(null_mut(), |hook| hook as *mut c_void),
-        |_, hook| set(hook, set_sample_free),
+        set_sample_free,
         "called for each sample that is freed: void (*)(const void *, size_t usable)"
     )
     .unstable(),
 ];
 
-fn set(hook: *mut c_void, set: fn(*mut c_void)) -> Result<(), Error> {
-    enabled()?;
-    set(hook);
-    Ok(())
-}
-
-fn set_allocated(hook: *mut c_void) -> Result<(), Error> {
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+/// # Safety
+/// As [`mod@crate::access`]: the hook is a function of its C type, or NULL for none.
+unsafe fn set_allocated(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
     let hook = unsafe { transmute::<*mut c_void, Option<AllocatedHook>>(hook) };
     if profile::set_allocated_hook(hook) { Ok(()) } else { Err(Error::NoMemory) }
 }
 
-fn set_freed(hook: *mut c_void) -> Result<(), Error> {
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+/// # Safety
+/// As [`set_allocated`].
+unsafe fn set_freed(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
     let hook = unsafe { transmute::<*mut c_void, Option<FreedHook>>(hook) };
     if profile::set_freed_hook(hook) { Ok(()) } else { Err(Error::NoMemory) }
 }
 
-fn set_backtrace(hook: *mut c_void) -> Result<(), Error> {
+/// # Safety
+/// As [`set_allocated`].
+unsafe fn set_backtrace(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
     enabled()?;
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    // SAFETY: the caller's promise.
     let hook = unsafe { transmute::<*mut c_void, Option<BacktraceHook>>(hook) };
     let hook = hook.ok_or(Error::Invalid)?;
     // SAFETY: as above.
@@ -99,19 +99,30 @@ fn set_backtrace(hook: *mut c_void) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_dump(hook: *mut c_void) {
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+/// # Safety
+/// As [`set_allocated`].
+unsafe fn set_dump(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
+    enabled()?;
+    // SAFETY: the caller's promise.
     profile::set_dump_hook(unsafe { transmute::<*mut c_void, Option<DumpHook>>(hook) });
+    Ok(())
 }
 
-fn set_sample(hook: *mut c_void) {
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+/// # Safety
+/// As [`set_allocated`].
+unsafe fn set_sample(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
+    enabled()?;
+    // SAFETY: the caller's promise.
     profile::set_sample_hook(unsafe { transmute::<*mut c_void, Option<SampleHook>>(hook) });
+    Ok(())
 }
 
-fn set_sample_free(hook: *mut c_void) {
-    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
-    profile::set_sample_free_hook(unsafe {
-        transmute::<*mut c_void, Option<SampleFreeHook>>(hook)
-    });
+/// # Safety
+/// As [`set_allocated`].
+unsafe fn set_sample_free(_: &[usize], hook: *mut c_void) -> Result<(), Error> {
+    enabled()?;
+    // SAFETY: the caller's promise.
+    let hook = unsafe { transmute::<*mut c_void, Option<SampleFreeHook>>(hook) };
+    profile::set_sample_free_hook(hook);
+    Ok(())
 }
