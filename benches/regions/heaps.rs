@@ -66,11 +66,13 @@ impl<M: Method, D: Discipline + Default> Heap for Regional<M, D> {
 
     #[inline]
     fn free(&self, block: NonNull<u8>, _size: usize) {
-        self.0.free(block).expect("a block of the region");
+        // SAFETY: the block is used no more.
+        unsafe { self.0.free(block) }.expect("a block of the region");
     }
 
     fn resize(&self, block: NonNull<u8>, _size: usize, new_size: usize) -> NonNull<u8> {
-        self.0.resize(block, new_size, Resize::MOVE).expect("out of memory")
+        // SAFETY: the block is used at its new place only.
+        unsafe { self.0.resize(block, new_size, Resize::MOVE) }.expect("out of memory")
     }
 }
 

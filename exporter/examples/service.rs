@@ -9,6 +9,7 @@
 //! blocks. Two tenants have their own arenas: `sessions` grows and shrinks. `import` was filled
 //! once and then freed, and keeps its pages until they are purged. Blocks of two regions come and
 //! go: `documents` and `nodes`. With `idle`, the process does nothing.
+#![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -94,8 +95,10 @@ fn documents() {
             if kept.len() > 10_000 {
                 let place = dice.throw(kept.len());
                 let (document, node) = kept.swap_remove_back(place).expect("one of them");
-                documents.free(document).expect("a block of the region");
-                nodes.free(node).expect("a block of the pool");
+                // SAFETY: the block is used no more.
+                unsafe { documents.free(document) }.expect("a block of the region");
+                // SAFETY: the block is used no more.
+                unsafe { nodes.free(node) }.expect("a block of the pool");
             }
         }
         thread::sleep(PAUSE);

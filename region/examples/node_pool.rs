@@ -27,7 +27,8 @@ fn main() {
             // SAFETY: the block holds a job, and is this program's.
             let done = unsafe { job.as_ref() };
             sum += done.number + done.result.iter().sum::<u64>();
-            pool.free(job.cast()).expect("a block");
+            // SAFETY: the job is used no more.
+            unsafe { pool.free(job.cast()) }.expect("a block");
         }
     }
     let stat = pool.stat();

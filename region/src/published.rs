@@ -250,7 +250,8 @@ mod tests {
         let best = published::<Best>("documents");
         let block = best.alloc(1 << 20).unwrap();
         best.alloc(10).unwrap();
-        best.free(block).unwrap();
+        // SAFETY: the block is used no more.
+        unsafe { best.free(block) }.unwrap();
         let before = count(best.number()).unwrap();
         assert!(before.free_largest >= 1 << 20);
         let number = best.number();
@@ -298,7 +299,8 @@ mod tests {
             let mut rounds = 0;
             while rounds < 20_000 || !visitor.is_finished() {
                 let block = best.alloc(rounds % 500).unwrap();
-                best.free(block).unwrap();
+                // SAFETY: the block is used no more.
+                unsafe { best.free(block) }.unwrap();
                 rounds += 1;
                 assert!(rounds < 10_000_000, "the visitor is not answered");
             }

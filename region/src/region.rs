@@ -75,17 +75,29 @@ impl<M: Method, D: Discipline> Region<M, D> {
     }
 
     /// Frees a block, and returns its size. An address that is no block of the region is an error,
-    /// and changes nothing. The block is not used after.
+    /// and changes nothing.
+    ///
+    /// # Safety
+    /// The block is not used after. That of a collection is in use until the collection frees it.
+    ///
+    /// ```compile_fail,E0133
+    /// use lumalloc_region::{Heap, Last, Region};
+    /// let region: Region<Last, Heap> = Region::open(Heap).unwrap();
+    /// region.free(region.alloc(10).unwrap());
+    /// ```
     #[inline]
     #[track_caller]
-    pub fn free(&self, block: NonNull<u8>) -> Result<usize, Misuse> {
+    pub unsafe fn free(&self, block: NonNull<u8>) -> Result<usize, Misuse> {
         let caller = Location::caller();
         self.enter_at(caller, |call| M::free(call, address(block))).ok_or(Misuse::Entered)?
     }
 
     /// Changes the size of a block. The block is unchanged after an error.
+    ///
+    /// # Safety
+    /// What the block has no more is not used after: all of it, if it lies elsewhere now.
     #[track_caller]
-    pub fn resize(
+    pub unsafe fn resize(
         &self,
         block: NonNull<u8>,
         size: usize,
@@ -175,7 +187,16 @@ impl<M: Method, D: Discipline> Region<M, D> {
     }
 
     /// Returns the discipline.
-    pub fn discipline(&mut self) -> &mut D {
+    pub fn discipline(&mut self) -> &D {
+        self.discipline.get_mut()
+    }
+
+    /// Returns the discipline, for a change of its settings.
+    ///
+    /// # Safety
+    /// The discipline stays one from which all segments of the region came: no other takes its
+    /// place.
+    pub unsafe fn discipline_mut(&mut self) -> &mut D {
         self.discipline.get_mut()
     }
 
@@ -285,7 +306,8 @@ unsafe impl<M: Method, D: Discipline> Allocator for &Region<M, D> {
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
             // The method `Last` keeps a block that is not the last one.
-            let _ = self.free(block);
+            // SAFETY: the caller's promise.
+            let _ = unsafe { self.free(block) };
         }
     }
 
@@ -322,8 +344,12 @@ impl<M: Method, D: Discipline> Region<M, D> {
         new: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
         let is_plain = old.size() != 0 && new.size() != 0 && new.align() <= GRANULE;
-        if is_plain && let Ok(block) = self.resize(block, new.size(), Resize::MOVE) {
-            return Ok(NonNull::slice_from_raw_parts(block, new.size()));
+        if is_plain {
+            // SAFETY: the caller's promise.
+            let resized = unsafe { self.resize(block, new.size(), Resize::MOVE) };
+            if let Ok(block) = resized {
+                return Ok(NonNull::slice_from_raw_parts(block, new.size()));
+            }
         }
         let moved = self.allocate(new)?;
         let common = old.size().min(new.size());

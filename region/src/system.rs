@@ -30,7 +30,8 @@ const HUGE_PAGE: usize = 2 << 20;
 /// use lumalloc_region::{Best, Region, System};
 /// let mut region: Region<Best, System> = Region::open(System).unwrap();
 /// let block = region.alloc(100).unwrap();
-/// assert!(region.free(block).is_ok());
+/// // SAFETY: the block is used no more.
+/// assert!(unsafe { region.free(block) }.is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;

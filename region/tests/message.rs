@@ -1,6 +1,9 @@
 //! The message about a word that was overwritten.
 #![allow(unsafe_code)]
 
+mod common;
+
+use common::free;
 use lumalloc_region::{Best, Region, System};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Mutex;
@@ -20,8 +23,8 @@ fn the_message_names_region_and_word_and_comes_once() {
     let blocks: Vec<_> = (0..4).map(|_| region.alloc(40).unwrap()).collect();
     // SAFETY: this writes behind the block on purpose, within the segment.
     unsafe { blocks[1].write_bytes(0x41, 48) };
-    region.free(blocks[1]).unwrap();
-    assert!(region.free(blocks[2]).is_err());
+    free(&region, blocks[1]).unwrap();
+    assert!(free(&region, blocks[2]).is_err());
     let data = region.segments().last().unwrap().0.as_ptr() as usize;
     let word = blocks[2].as_ptr() as usize - 8;
     let expected = format!(

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Growth, Tiny};
+use common::{Growth, Tiny, free, resize};
 use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Region, Resize};
 use proptest::prelude::*;
 use std::ptr::NonNull;
@@ -126,15 +126,15 @@ fn run_any<M: Method>(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
             Step::FreeAgain(index) => {
                 let Some(index) = model.choose(index) else { continue };
                 let block = model.blocks.swap_remove(index);
-                assert!(model.region.free(block.start).is_ok());
-                assert!(model.region.free(block.start).is_err());
+                assert!(free(&model.region, block.start).is_ok());
+                assert!(free(&model.region, block.start).is_err());
             }
             Step::FreeInside(index, behind) => {
                 let Some(index) = model.choose(index) else { continue };
                 let block = &model.blocks[index];
                 if behind < block.size {
                     let wrong = inside(block, behind);
-                    assert_eq!(model.region.free(wrong), Err(Misuse::NotABlock));
+                    assert_eq!(free(&model.region, wrong), Err(Misuse::NotABlock));
                     assert_eq!(model.region.offset(wrong), Some(behind));
                 }
             }
@@ -154,14 +154,14 @@ fn run_any<M: Method>(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
 fn free_one<M: Method>(model: &mut Model<M>, index: usize) {
     let Some(index) = model.choose(index) else { return };
     let block = model.blocks.swap_remove(index);
-    assert!(model.region.free(block.start).unwrap() >= block.size);
+    assert!(free(&model.region, block.start).unwrap() >= block.size);
 }
 
 fn resize_one<M: Method>(model: &mut Model<M>, index: usize, size: usize, moves: bool) {
     let Some(index) = model.choose(index) else { return };
     let how = if moves { Resize::MOVE } else { Resize::STAY };
     let block = &model.blocks[index];
-    match model.region.resize(block.start, size, how) {
+    match resize(&model.region, block.start, size, how) {
         Ok(start) => {
             let common = size.min(block.size);
             assert!(filled(start, common, block.fill));
@@ -193,7 +193,7 @@ fn run_last(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
             Step::Free(index) | Step::FreeAgain(index) => {
                 let Some(index) = model.choose(index) else { continue };
                 let (block, is_last) = (&model.blocks[index], index + 1 == model.blocks.len());
-                let result = model.region.free(block.start);
+                let result = free(&model.region, block.start);
                 if is_last && last_is_there {
                     assert!(result.unwrap() >= block.size);
                     model.blocks.pop();
@@ -209,7 +209,7 @@ fn run_last(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
                     (block.start, block.size, block.fill)
                 };
                 let how = if moves { Resize::MOVE } else { Resize::STAY };
-                let Ok(new) = model.region.resize(start, size, how) else {
+                let Ok(new) = resize(&model.region, start, size, how) else {
                     assert!(!moves);
                     continue;
                 };
@@ -226,7 +226,7 @@ fn run_last(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
                 let Some(index) = model.choose(index) else { continue };
                 let block = &model.blocks[index];
                 if behind < block.size {
-                    assert!(model.region.free(inside(block, behind)).is_err());
+                    assert!(free(&model.region, inside(block, behind)).is_err());
                 }
             }
             Step::Compact => model.region.compact(),
@@ -262,20 +262,20 @@ fn run_pool(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
                 let how = if moves { Resize::MOVE } else { Resize::STAY };
                 let expected =
                     if size == block.size { Ok(block.start) } else { Err(Misuse::NoRoom) };
-                assert_eq!(model.region.resize(block.start, size, how), expected);
+                assert_eq!(resize(&model.region, block.start, size, how), expected);
             }
             Step::FreeAgain(index) => {
                 let Some(index) = model.choose(index) else { continue };
                 let block = model.blocks.swap_remove(index);
-                assert_eq!(model.region.free(block.start), Ok(block.size));
-                assert_eq!(model.region.free(block.start), Err(Misuse::FreedBefore));
+                assert_eq!(free(&model.region, block.start), Ok(block.size));
+                assert_eq!(free(&model.region, block.start), Err(Misuse::FreedBefore));
             }
             Step::FreeInside(index, behind) => {
                 let Some(index) = model.choose(index) else { continue };
                 let block = &model.blocks[index];
                 if behind < block.size {
                     let wrong = inside(block, behind);
-                    assert_eq!(model.region.free(wrong), Err(Misuse::NotABlock));
+                    assert_eq!(free(&model.region, wrong), Err(Misuse::NotABlock));
                     assert_eq!(model.region.offset(wrong), Some(behind));
                 }
             }

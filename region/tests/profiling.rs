@@ -1,6 +1,9 @@
 //! What the method `Profile` counts.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
+mod common;
+
+use common::{free, resize};
 use lumalloc_region::{Best, Heap, Profile, Region, Resize, summary};
 
 /// Returns the lines of the region whose core data lies at an address, without the line numbers.
@@ -23,8 +26,8 @@ fn calls_are_counted_by_region_and_line() {
     let blocks: Vec<_> = (0..10).map(|_| region.alloc(100).unwrap()).collect();
     let other = region.alloc(7).unwrap();
     assert_eq!((region.size(blocks[0]), region.size(other)), (Some(100), Some(7)));
-    region.free(blocks[0]).unwrap();
-    assert!(region.free(blocks[0]).is_err());
+    free(&region, blocks[0]).unwrap();
+    assert!(free(&region, blocks[0]).is_err());
     let found = lines(data);
     assert_eq!(found.len(), 5, "{found:?}");
     let sum = "n_alloc=11:n_free=1:s_alloc=1007:s_free=100:";
@@ -41,8 +44,8 @@ fn a_resize_is_a_free_and_an_allocation() {
     let mut region: Region<Profile, Heap> = Region::open(Heap).unwrap();
     let data = core_data(&mut region);
     let block = region.alloc(10).unwrap();
-    let block = region.resize(block, 20, Resize::MOVE).unwrap();
-    let block = region.resize(block, 5000, Resize::MOVE).unwrap();
+    let block = resize(&region, block, 20, Resize::MOVE).unwrap();
+    let block = resize(&region, block, 5000, Resize::MOVE).unwrap();
     assert_eq!(region.size(block), Some(5000));
     let found = lines(data);
     assert_eq!(found.len(), 6, "{found:?}");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Growth, Tiny};
+use common::{Growth, Tiny, free, resize};
 use lumalloc_region::{Best, Last, Method, Misuse, Pool, Region, Resize, Retry, System};
 use std::ptr::NonNull;
 
@@ -143,7 +143,7 @@ fn best_takes_the_smallest_block_that_fits() {
         region.alloc(10).unwrap();
     }
     for &(_, block) in &holes {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     for (size, hole) in [(190, 1), (290, 2), (1190, 4), (1900, 3), (350, 0)] {
         assert_eq!(region.alloc(size), Some(holes[hole].1), "{size}");
@@ -154,13 +154,13 @@ fn best_takes_the_smallest_block_that_fits() {
 fn free_neighbours_are_joined() {
     let region = plain::<Best>();
     let room = region.alloc(5000).unwrap();
-    region.free(room).unwrap();
+    free(&region, room).unwrap();
     let blocks: Vec<_> = (0..5).map(|_| region.alloc(600).unwrap()).collect();
     let before = region.stat().free;
-    region.free(blocks[1]).unwrap();
-    region.free(blocks[3]).unwrap();
+    free(&region, blocks[1]).unwrap();
+    free(&region, blocks[3]).unwrap();
     assert_eq!(region.stat().free, before + 2);
-    region.free(blocks[2]).unwrap();
+    free(&region, blocks[2]).unwrap();
     assert_eq!(region.stat().free, before + 1);
     assert_eq!(region.alloc(600 + 608 + 608), Some(blocks[1]));
 }
@@ -175,13 +175,13 @@ fn an_address_that_is_no_block_is_refused_and_changes_nothing() {
     let before = region.stat();
     let wrong = [foreign, NonNull::from(&local).cast(), NonNull::dangling()];
     for address in wrong {
-        assert_eq!(region.free(address), Err(Misuse::NotABlock));
-        assert_eq!(region.resize(address, 10, Resize::MOVE), Err(Misuse::NotABlock));
+        assert_eq!(free(&region, address), Err(Misuse::NotABlock));
+        assert_eq!(resize(&region, address, 10, Resize::MOVE), Err(Misuse::NotABlock));
         assert_eq!(region.size(address), None);
         assert_eq!(region.offset(address), None);
     }
     assert_eq!(region.stat(), before);
-    assert_eq!(region.free(block), Ok(104));
+    assert_eq!(free(&region, block), Ok(104));
     assert_eq!(region.segment(foreign), None);
 }
 
@@ -190,8 +190,8 @@ fn a_second_free_is_told_from_a_foreign_address() {
     let region = plain::<Best>();
     let block = region.alloc(100).unwrap();
     let _behind = region.alloc(100).unwrap();
-    region.free(block).unwrap();
-    assert_eq!(region.free(block), Err(Misuse::FreedBefore));
+    free(&region, block).unwrap();
+    assert_eq!(free(&region, block), Err(Misuse::FreedBefore));
     assert_eq!(Misuse::FreedBefore.to_string(), "the block was freed before");
     assert_eq!(Misuse::NotABlock.to_string(), "not a block of the region");
     assert_eq!(Misuse::NotTheLast.to_string(), "only the last block can be freed");
@@ -205,7 +205,7 @@ fn new_space_is_cleared_on_wish() {
     let block = region.alloc(24).unwrap();
     // SAFETY: the block is the test's, and so long.
     unsafe { block.write_bytes(1, 24) };
-    let block = region.resize(block, 1000, how).unwrap();
+    let block = resize(&region, block, 1000, how).unwrap();
     for behind in 0..1000 {
         // SAFETY: the byte lies in the block.
         let byte = unsafe { block.add(behind) };
@@ -225,7 +225,7 @@ fn a_cleared_region_has_its_segments_and_no_blocks() {
             assert_eq!(now, *segments.get_or_insert(now));
             region.clear();
             assert_eq!(region.stat().busy, 0);
-            assert!(blocks.iter().all(|&block| region.free(block).is_err()));
+            assert!(blocks.iter().all(|&block| free(&region, block).is_err()));
             assert_eq!(Some(region.stat().segments), segments);
         }
     }
@@ -240,7 +240,7 @@ fn compacting_gives_back_what_is_free() {
     let blocks: Vec<_> = (0..1000).map(|_| region.alloc(100).unwrap()).collect();
     let extent = region.stat().extent;
     for block in blocks {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     assert_eq!(region.stat().extent, extent);
     region.compact();
@@ -254,12 +254,12 @@ fn a_pool_gives_back_segments_without_blocks() {
     let region = plain::<Pool>();
     let blocks: Vec<_> = (0..1000).map(|_| region.alloc(100).unwrap()).collect();
     for &block in &blocks[1..] {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     region.compact();
     assert_eq!(region.stat().busy, 1);
     assert_eq!(region.stat().segments, 1);
-    region.free(blocks[0]).unwrap();
+    free(&region, blocks[0]).unwrap();
     assert!(region.alloc(100).is_some());
 }
 
@@ -270,7 +270,7 @@ fn a_growing_line_stays_where_it_is() {
     let mut line = region.alloc(64).unwrap();
     let first = line;
     for size in (64..LINE).step_by(4096) {
-        line = region.resize(line, size, Resize::MOVE).unwrap();
+        line = resize(&region, line, size, Resize::MOVE).unwrap();
     }
     assert_eq!(line, first);
     let extent = region.stat().extent;
@@ -283,10 +283,10 @@ fn a_block_that_was_overrun_is_noticed_and_the_region_goes_on() {
     let blocks: Vec<_> = (0..20).map(|_| region.alloc(40).unwrap()).collect();
     // SAFETY: this writes behind the block on purpose, within the segment.
     unsafe { blocks[3].write_bytes(0x41, 48) };
-    assert_eq!(region.free(blocks[4]), Err(Misuse::NotABlock));
-    assert!(region.free(blocks[3]).is_ok());
+    assert_eq!(free(&region, blocks[4]), Err(Misuse::NotABlock));
+    assert!(free(&region, blocks[3]).is_ok());
     for block in blocks.into_iter().skip(5) {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     for _ in 0..100 {
         assert!(region.alloc(40).is_some());
@@ -299,7 +299,7 @@ fn a_free_block_that_was_written_to_is_noticed_and_the_region_goes_on() {
         let region = plain::<Best>();
         let blocks: Vec<_> = (0..40).map(|_| region.alloc(size).unwrap()).collect();
         for &block in blocks.iter().step_by(2) {
-            region.free(block).unwrap();
+            free(&region, block).unwrap();
         }
         for &block in blocks.iter().step_by(4) {
             // SAFETY: this writes to a block after it was freed, on purpose.
@@ -318,7 +318,7 @@ fn a_free_block_of_a_pool_that_was_written_to_is_noticed_and_the_region_goes_on(
     let region = plain::<Pool>();
     let blocks: Vec<_> = (0..40).map(|_| region.alloc(100).unwrap()).collect();
     for &block in &blocks[10..30] {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     // SAFETY: this writes to a block after it was freed, on purpose.
     unsafe { blocks[20].write_bytes(0x42, 100) };
@@ -341,7 +341,7 @@ fn a_discipline_that_calls_its_region_gets_an_error() {
         fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
             if let Some(region) = self.1.get() {
                 assert_eq!(region.alloc(10), None);
-                assert_eq!(region.free(NonNull::dangling()), Err(Misuse::Entered));
+                assert_eq!(free(region, NonNull::dangling()), Err(Misuse::Entered));
                 assert_eq!(region.stat(), lumalloc_region::Stat::default());
                 self.2.set(self.2.get() + 1);
             }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Growth, Tiny};
+use common::{Growth, Tiny, free, resize};
 use lumalloc_region::{Best, Misuse, Region, Resize};
 use std::ptr::NonNull;
 
@@ -19,24 +19,24 @@ fn filled_with_small() -> (Region<Best, Tiny>, Vec<NonNull<u8>>) {
 #[test]
 fn a_small_block_is_the_next_one_of_its_size() {
     let (region, blocks) = filled_with_small();
-    let free = region.stat().free;
+    let before = region.stat().free;
     for &block in &blocks[1..4] {
-        region.free(block).unwrap();
-        assert_eq!(region.free(block), Err(Misuse::FreedBefore));
+        free(&region, block).unwrap();
+        assert_eq!(free(&region, block), Err(Misuse::FreedBefore));
         assert_eq!((region.size(block), region.offset(block)), (None, None));
     }
-    assert_eq!(region.stat().free, free + 3);
+    assert_eq!(region.stat().free, before + 3);
     assert_eq!(region.alloc(50), Some(blocks[3]));
     assert_eq!(region.alloc(56), Some(blocks[2]));
     assert_eq!(region.alloc(30), Some(blocks[1]));
-    assert_eq!(region.stat().free, free);
+    assert_eq!(region.stat().free, before);
 }
 
 #[test]
 fn small_blocks_are_joined_before_the_region_grows() {
     let (mut region, blocks) = filled_with_small();
     for &block in &blocks[1..4] {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     let refusals = region.discipline().refusals;
     assert_eq!(region.alloc(56 + 64 + 64), Some(blocks[1]));
@@ -47,10 +47,10 @@ fn small_blocks_are_joined_before_the_region_grows() {
 fn a_block_grows_into_small_blocks_behind_it() {
     let (region, blocks) = filled_with_small();
     for &block in &blocks[2..4] {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
-    assert_eq!(region.resize(blocks[1], 56 + 64 + 64, Resize::STAY), Ok(blocks[1]));
-    assert_eq!(region.resize(blocks[1], 56 + 64 + 65, Resize::STAY), Err(Misuse::NoRoom));
+    assert_eq!(resize(&region, blocks[1], 56 + 64 + 64, Resize::STAY), Ok(blocks[1]));
+    assert_eq!(resize(&region, blocks[1], 56 + 64 + 65, Resize::STAY), Err(Misuse::NoRoom));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn few_small_blocks_of_a_size_are_kept_apart() {
     let region: Region<Best, Tiny> = Region::open(Tiny::new(64, 0, Growth::Refused)).unwrap();
     let blocks: Vec<_> = (0..200).map(|_| region.alloc(56).unwrap()).collect();
     for &block in &blocks {
-        region.free(block).unwrap();
+        free(&region, block).unwrap();
     }
     let stat = region.stat();
     assert!(stat.free <= 15 + stat.segments, "{stat:?}");

@@ -28,11 +28,13 @@ impl<M: Method, D: Discipline> Target for Region<M, D> {
     }
 
     fn free(&self, block: NonNull<u8>) -> bool {
-        Region::free(self, block).is_ok()
+        // SAFETY: the plan uses no freed block.
+        unsafe { Region::free(self, block) }.is_ok()
     }
 
     fn resize(&self, block: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
-        Region::resize(self, block, size, Resize::MOVE).ok()
+        // SAFETY: the plan uses the block at its new place only.
+        unsafe { Region::resize(self, block, size, Resize::MOVE) }.ok()
     }
 
     fn compact(&self) {

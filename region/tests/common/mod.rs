@@ -1,9 +1,31 @@
 //! Disciplines for the tests of regions. Each test program uses a part of it.
 #![allow(unsafe_code, dead_code)]
 
-use lumalloc_region::{Discipline, Resized, Retry, Warning};
+use lumalloc_region::{Discipline, Method, Misuse, Region, Resize, Resized, Retry, Warning};
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
+
+/// Frees a block, which the tests use no more, but to free it again.
+#[track_caller]
+pub(crate) fn free<M: Method, D: Discipline>(
+    region: &Region<M, D>,
+    block: NonNull<u8>,
+) -> Result<usize, Misuse> {
+    // SAFETY: the tests use no freed block.
+    unsafe { region.free(block) }
+}
+
+/// Resizes a block, which the tests use at its new place only.
+#[track_caller]
+pub(crate) fn resize<M: Method, D: Discipline>(
+    region: &Region<M, D>,
+    block: NonNull<u8>,
+    size: usize,
+    how: Resize,
+) -> Result<NonNull<u8>, Misuse> {
+    // SAFETY: the tests use no freed block.
+    unsafe { region.resize(block, size, how) }
+}
 
 /// What a discipline of the tests does when a segment shall grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
