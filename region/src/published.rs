@@ -2,6 +2,7 @@
 //! the page and the doctor.
 
 use crate::call::Call;
+use crate::data::Head;
 use crate::discipline::Discipline;
 use crate::heap::Heap;
 use crate::method::{Method, Stat};
@@ -9,6 +10,7 @@ use crate::mode;
 use crate::region::Region;
 use crate::system::System;
 use core::any::TypeId;
+use core::cell::Cell;
 use core::ffi::CStr;
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -34,8 +36,25 @@ use lumalloc::raw;
 /// ```
 pub struct PublishedRegion<M: Method, D: Discipline> {
     /// In a block of the heap, so that it stays where it is when this value moves.
-    region: NonNull<Region<M, D>>,
+    place: NonNull<Place<M, D>>,
     number: usize,
+}
+
+/// What the list of regions leads to.
+struct Place<M: Method, D: Discipline> {
+    region: Region<M, D>,
+    /// Whether [`PublishedRegion::with_mut`] has the region now. Visitors, which only its own
+    /// thread can be then, are turned away. Used under the lock of the list.
+    is_lent: Cell<bool>,
+}
+
+/// The region is lent until this value is dropped.
+struct Lent<'a>(&'a Cell<bool>);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
 }
 
 // SAFETY: the region is this value's alone, but for visitors, which any thread may be.
@@ -47,18 +66,19 @@ impl<M: Method + 'static, D: Discipline + Send + 'static> Region<M, D> {
     /// # Errors
     /// The region, if there is no memory.
     pub fn publish(self, name: &str) -> Result<PublishedRegion<M, D>, Region<M, D>> {
-        let Some(place) = NonNull::new(raw::malloc(size_of::<Self>()).cast::<Self>()) else {
+        let block = raw::malloc(size_of::<Place<M, D>>()).cast::<Place<M, D>>();
+        let Some(place) = NonNull::new(block) else {
             return Err(self);
         };
         // SAFETY: the block is new, long enough, and aligned as all types are here.
-        unsafe { place.write(self) };
+        unsafe { place.write(Place { region: self, is_lent: Cell::new(false) }) };
         let table = &Functions::<M, D>::TABLE;
         // SAFETY: the region is withdrawn before it is gone, and the functions are those of its
         // type. Discipline and method may be used by any thread.
         match unsafe { regions::publish(place.as_ptr().cast(), table, name.as_bytes()) } {
-            Some(number) => Ok(PublishedRegion { region: place, number }),
+            Some(number) => Ok(PublishedRegion { place, number }),
             // SAFETY: the block holds the region, and is this function's.
-            None => Err(unsafe { taken_out(place) }),
+            None => Err(unsafe { taken_out(place) }.region),
         }
     }
 }
@@ -70,20 +90,29 @@ impl<M: Method, D: Discipline> PublishedRegion<M, D> {
         self.number
     }
 
-    /// Runs `f` on the region while no visitor can be there.
+    /// Runs `f` on the region while no visitor can be there. Questions that `f` itself asks of the
+    /// region are not answered ([`Unanswered::Busy`]).
     pub fn with_mut<T>(&mut self, f: impl FnOnce(&mut Region<M, D>) -> T) -> T {
-        // SAFETY: the block holds the region, which is borrowed, and visits are made under the lock
-        // that is held here.
-        regions::alone(|| f(unsafe { self.region.as_mut() }))
+        regions::alone(|| {
+            // SAFETY: the block holds this as long as this value exists.
+            let is_lent = unsafe { &(*self.place.as_ptr()).is_lent };
+            is_lent.set(true);
+            let lent = Lent(is_lent);
+            // SAFETY: the block holds the region, which is borrowed. Visits are made under the lock
+            // that is held here, and this thread's are turned away.
+            let result = f(unsafe { &mut (*self.place.as_ptr()).region });
+            drop(lent);
+            result
+        })
     }
 
     /// Ends that others see the region.
     #[must_use]
     pub fn withdraw(self) -> Region<M, D> {
-        let place = ManuallyDrop::new(self).region;
+        let place = ManuallyDrop::new(self).place;
         regions::withdraw(place.as_ptr().cast());
         // SAFETY: the block holds the region, and nobody else knows it any more.
-        unsafe { taken_out(place) }
+        unsafe { taken_out(place) }.region
     }
 }
 
@@ -105,15 +134,15 @@ impl<M: Method, D: Discipline> Deref for PublishedRegion<M, D> {
     #[inline]
     fn deref(&self) -> &Region<M, D> {
         // SAFETY: the block holds the region as long as this value exists.
-        unsafe { self.region.as_ref() }
+        unsafe { &(*self.place.as_ptr()).region }
     }
 }
 
 impl<M: Method, D: Discipline> Drop for PublishedRegion<M, D> {
     fn drop(&mut self) {
-        regions::withdraw(self.region.as_ptr().cast());
+        regions::withdraw(self.place.as_ptr().cast());
         // SAFETY: the block holds the region, and nobody else knows it any more.
-        drop(unsafe { taken_out(self.region) });
+        drop(unsafe { taken_out(self.place) });
     }
 }
 
@@ -135,24 +164,37 @@ impl<M: Method + 'static, D: Discipline + Send + 'static> Functions<M, D> {
         file: |_, _| 0,
     };
 
-    /// Runs `f` in a region, as a visitor. Returns `None` if a call stays in it.
+    /// Returns a region for a visitor, or `None` if it is lent.
     ///
     /// # Safety
     /// A region of this type was published as `region`. The list is held.
+    unsafe fn open<'a>(region: *const ()) -> Option<&'a Region<M, D>> {
+        let place = region.cast::<Place<M, D>>();
+        // SAFETY: the caller's promise.
+        if unsafe { (*place).is_lent.get() } {
+            return None;
+        }
+        // SAFETY: the caller's promise, and nobody has the region alone.
+        Some(unsafe { &(*place).region })
+    }
+
+    /// Runs `f` in a region, as a visitor. Returns `None` if a call stays in it.
+    ///
+    /// # Safety
+    /// As [`Self::open`].
     unsafe fn visit<T>(region: *const (), f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> Option<T> {
         // SAFETY: the caller's promise.
-        let region = unsafe { &*region.cast::<Region<M, D>>() };
-        region.visit(f)
+        unsafe { Self::open(region) }?.visit(f)
     }
 
     unsafe fn about(region: *const ()) -> About {
         // SAFETY: the caller's promise.
-        let head = unsafe { &*region.cast::<Region<M, D>>() }.head();
+        let head = unsafe { Self::open(region) }.map(Region::head);
         About {
             method: mode::method_name(M::MODE),
             discipline: discipline_name::<D>(),
-            flags: head.mode(),
-            address: head.address(),
+            flags: head.map_or(M::MODE, Head::mode),
+            address: head.map_or(region.addr(), Head::address),
             holder: None,
         }
     }
@@ -258,6 +300,33 @@ mod tests {
         let other = thread::spawn(move || (regions::compact(number), regions::check(number)));
         assert_eq!(other.join().unwrap(), (Ok(()), Ok(0)));
         assert!(count(number).unwrap().extent <= before.extent);
+    }
+
+    #[test]
+    fn a_region_that_is_lent_turns_its_own_thread_away() {
+        let best = Region::<Best, Heap>::open(Heap).unwrap();
+        let blocks: Vec<_> = (0..20).map(|_| best.alloc(1 << 20).unwrap()).collect();
+        let mut best = best.publish("lent").unwrap();
+        for block in blocks {
+            // SAFETY: the block is used no more.
+            unsafe { best.free(block) }.unwrap();
+        }
+        let number = best.number();
+        best.with_mut(|region| {
+            let before = region.extent();
+            let mut segments = region.segments();
+            let first = segments.next().map_or(0, |(_, size)| size);
+            // A compaction would give the segments back that the iterator is to come to.
+            assert_eq!(regions::compact(number), Err(Unanswered::Busy));
+            assert_eq!(count(number), Err(Unanswered::Busy));
+            assert_eq!(regions::about(number).unwrap().method, c"best");
+            assert_eq!(first + segments.map(|(_, size)| size).sum::<usize>(), before);
+        });
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            best.with_mut(|_| std::panic::resume_unwind(Box::new(())))
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(regions::compact(number), Ok(()));
     }
 
     #[test]
