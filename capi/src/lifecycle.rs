@@ -18,7 +18,8 @@ use lumalloc_profile::actions;
 /// have been used long before. Options are read now unless they were before, as in jemalloc.
 extern "C" fn at_load() {
     profile::own_module();
-    message::set_sink(Some(variables::deliver));
+    // SAFETY: the function takes any C string, in any thread.
+    unsafe { message::set_sink(Some(variables::deliver)) };
     intervals::set_printer(Some(at_interval));
     if options::current().stats_print {
         spare_stderr::make();

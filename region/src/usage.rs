@@ -235,8 +235,15 @@ pub(crate) fn forget(region: usize) {
 }
 
 /// Returns the lock of the records, which forks hold.
+///
+/// # Safety
+/// Who enters the lock leaves it, and nobody else does.
+///
+/// ```compile_fail,E0133
+/// lumalloc_region::raw::usage_lock();
+/// ```
 #[must_use]
-pub fn lock() -> &'static Lock {
+pub unsafe fn lock() -> &'static Lock {
     &LOCK
 }
 

@@ -18,7 +18,8 @@ unsafe extern "C" fn keep(_: *mut c_void, text: *const c_char) {
 
 #[test]
 fn the_message_names_region_and_word_and_comes_once() {
-    lumalloc::message::set_sink(Some(keep));
+    // SAFETY: the sink takes any C string, in any thread.
+    unsafe { lumalloc::message::set_sink(Some(keep)) };
     let mut region: Region<Best, System> = Region::open(System).unwrap();
     let blocks: Vec<_> = (0..4).map(|_| region.alloc(40).unwrap()).collect();
     // SAFETY: this writes behind the block on purpose, within the segment.

@@ -11,7 +11,16 @@ pub type Sink = unsafe extern "C" fn(*mut c_void, *const c_char);
 static SINK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sends all further messages to `sink`, or to standard error for `None`. Source: jemalloc(3).
-pub fn set_sink(sink: Option<Sink>) {
+///
+/// # Safety
+/// Any thread may call the sink with a null pointer and any C string, even some time after another
+/// one was set.
+///
+/// ```compile_fail,E0133
+/// unsafe extern "C" fn never_call_this(_: *mut core::ffi::c_void, _: *const core::ffi::c_char) {}
+/// lumalloc::message::set_sink(Some(never_call_this));
+/// ```
+pub unsafe fn set_sink(sink: Option<Sink>) {
     let pointer = sink.map_or(core::ptr::null_mut(), |f| f as *mut c_void);
     // Release: pairs with the Acquire in `write`, which then sees what was set up for the sink.
     SINK.store(pointer, Ordering::Release);

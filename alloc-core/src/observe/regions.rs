@@ -318,7 +318,15 @@ pub fn hold_for_fork() -> bool {
 }
 
 /// Ends what [`hold_for_fork`] began, in the parent and in the child.
-pub fn release_after_fork(is_held: bool) {
+///
+/// # Safety
+/// `is_held` is the result of a call of [`hold_for_fork`] that nothing ended yet, by this thread or
+/// by the one that forked.
+///
+/// ```compile_fail,E0133
+/// lumalloc::observe::regions::release_after_fork(true);
+/// ```
+pub unsafe fn release_after_fork(is_held: bool) {
     LIST.lock.release(is_held);
 }
 

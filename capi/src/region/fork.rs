@@ -49,7 +49,8 @@ unsafe extern "C" fn before() {
         // A region that this thread is in already stays locked until that call ends.
         if is_held(vm) { lock.hold_for_fork() } else { lock.note_fork() }
     }
-    usage_lock().hold_for_fork();
+    // SAFETY: `after` leaves it.
+    unsafe { usage_lock() }.hold_for_fork();
     HOLDS.store(regions.keep(), Ordering::Relaxed);
 }
 
@@ -58,12 +59,14 @@ unsafe extern "C" fn after() {
     // The child is another process, and marks what its thread is in as its own.
     note_process();
     regions.note_process();
-    usage_lock().release_after_fork();
+    // SAFETY: `before` entered it.
+    unsafe { usage_lock() }.release_after_fork();
     for vm in each_shared(&regions) {
         let lock = vm.head().lock();
         if is_held(vm) { lock.release_after_fork() } else { lock.follow_fork() }
     }
     drop(regions);
     Regions::release(HOLDS.load(Ordering::Relaxed));
-    regions::release_after_fork(HOLDS_PUBLISHED.load(Ordering::Relaxed));
+    // SAFETY: `before` got this, and nothing ended it since.
+    unsafe { regions::release_after_fork(HOLDS_PUBLISHED.load(Ordering::Relaxed)) };
 }
