@@ -113,6 +113,9 @@ pub use method::{Method, Resize, Stat};
 #[cfg(not(loom))]
 pub use misuse::Misuse;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub use persistent::Kind;
+#[cfg(not(loom))]
 pub use persistent::{AtomicLink, Link, OpenError, Persist, Persistent};
 #[cfg(not(loom))]
 pub use position::Position;

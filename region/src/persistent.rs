@@ -23,32 +23,60 @@ const TYPE: u64 = u64::MAX - 1;
 /// # Safety
 /// Any bytes are a value of the type. It holds no address and nothing else that means something in
 /// one process only. Its layout is fixed: `repr(C)` or `repr(transparent)`. It is not changed but
-/// through atomics.
+/// through atomics. Types of the same size, alignment and version have their atomics at the same
+/// bytes.
 pub unsafe trait Persist: Sync + 'static {
     /// A number that changes when the meaning of the type changes.
     const VERSION: u16 = 0;
+
+    /// Tells the types of this library apart: those of one kind have their atomics at the same
+    /// bytes.
+    #[doc(hidden)]
+    const KIND: Kind = Kind::Other;
+}
+
+/// What a type is to the library.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A type of the program.
+    Other,
+    /// Integers that stay as they are, and links.
+    Plain,
+    /// Atomics.
+    Atomic,
 }
 
 macro_rules! persist {
-    ($($type:ty),*) => {
+    ($kind:ident: $($type:ty),*) => {
         $(
             // SAFETY: an integer is as it is in each process, and any bytes are one.
-            unsafe impl Persist for $type {}
+            unsafe impl Persist for $type {
+                const KIND: Kind = Kind::$kind;
+            }
         )*
     };
 }
 
-persist!(u8, u16, u32, u64, i8, i16, i32, i64);
-persist!(AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicI8, AtomicI16, AtomicI32, AtomicI64);
+persist!(Plain: u8, u16, u32, u64, i8, i16, i32, i64);
+persist!(Atomic: AtomicU8, AtomicU16, AtomicU32, AtomicU64);
+persist!(Atomic: AtomicI8, AtomicI16, AtomicI32, AtomicI64);
 
 // SAFETY: the elements keep the promises.
-unsafe impl<T: Persist, const N: usize> Persist for [T; N] {}
+unsafe impl<T: Persist, const N: usize> Persist for [T; N] {
+    const VERSION: u16 = T::VERSION;
+    const KIND: Kind = T::KIND;
+}
 
 // SAFETY: a link is a number, which is checked when it is used.
-unsafe impl<T: Persist> Persist for Link<T> {}
+unsafe impl<T: Persist> Persist for Link<T> {
+    const KIND: Kind = Kind::Plain;
+}
 
 // SAFETY: as above.
-unsafe impl<T: Persist> Persist for AtomicLink<T> {}
+unsafe impl<T: Persist> Persist for AtomicLink<T> {
+    const KIND: Kind = Kind::Atomic;
+}
 
 /// Leads to a block of a persistent region, in all processes and wherever the region lies.
 #[repr(transparent)]
@@ -253,12 +281,13 @@ impl<T: Persist> Persistent<T> {
         self.region.enter(|call| put(call, value))?.map(Link::to)
     }
 
-    /// Returns what a link leads to, or `None` if there is no such block in use. Like all calls but
+    /// Returns what a link leads to, or `None` if there is no such block in use, or it was made of
+    /// a type with another size, alignment or version. Like all calls but
     /// [`Persistent::root`], this one takes the region's lock.
     pub fn get<U: Persist>(&self, link: Link<U>) -> Option<&U> {
         let block = block_at::<U>(&self.region, link.distance)?;
-        // SAFETY: the block is in use and long enough, any bytes are a value, and whoever frees it
-        // promises that no process uses a reference to it.
+        // SAFETY: the block is in use and was made of such a type, any bytes are a value, and
+        // whoever frees it promises that no process uses a reference to it.
         Some(unsafe { block.as_ref() })
     }
 
@@ -267,8 +296,10 @@ impl<T: Persist> Persistent<T> {
     /// # Safety
     /// No process uses a reference to the block, and the link is not that of the root.
     pub unsafe fn free<U: Persist>(&self, link: Link<U>) -> bool {
-        let Some(block) = block_at::<U>(&self.region, link.distance) else { return false };
-        let at = block.as_ptr().expose_provenance();
+        if block_at::<U>(&self.region, link.distance).is_none() {
+            return false;
+        }
+        let at = self.region.origin().wrapping_add(link.distance as usize);
         self.region.enter(|call| Best::free(call, at).is_ok()).unwrap_or(false)
     }
 
@@ -293,27 +324,44 @@ impl<T: Persist> Persistent<T> {
     }
 }
 
+/// How far behind the start of its block a value lies. A block begins with the number of its type.
+const fn lead<U>() -> usize {
+    if align_of::<U>() > GRANULE { align_of::<U>() } else { GRANULE }
+}
+
 /// Puts a value in a new block, and returns the block's distance.
-fn put<U>(call: &mut Call<'_, Best, Mapping>, value: U) -> Option<u64> {
-    let (size, align) = (size_of::<U>(), align_of::<U>());
+fn put<U: Persist>(call: &mut Call<'_, Best, Mapping>, value: U) -> Option<u64> {
+    let (size, align) = (lead::<U>().checked_add(size_of::<U>())?, align_of::<U>());
     let block = match align {
         ..=GRANULE => Best::alloc(call, size),
         _ => Best::align(call, size, align),
     }?;
+    let start = core::ptr::with_exposed_provenance_mut::<u64>(block);
     // SAFETY: the block is new, long enough, and aligned.
-    unsafe { core::ptr::with_exposed_provenance_mut::<U>(block).write(value) };
+    unsafe { start.write(fingerprint::<U>()) };
+    // SAFETY: as above.
+    let place = unsafe { start.byte_add(lead::<U>()) };
+    // SAFETY: as above.
+    unsafe { place.cast::<U>().write(value) };
     Some(call.words().distance(block) as u64)
 }
 
-/// Returns a number of a type: its size, its alignment and its version.
+/// Returns a number of a type: its size, its kind, its alignment and its version.
 fn fingerprint<T: Persist>() -> u64 {
-    (size_of::<T>() as u64) << 32 | (align_of::<T>() as u64) << 16 | u64::from(T::VERSION)
+    let align = u64::from(align_of::<T>().trailing_zeros());
+    let kind = T::KIND as u64;
+    (size_of::<T>() as u64) << 32 | kind << 24 | align << 16 | u64::from(T::VERSION)
 }
 
-/// Returns the block in use at a distance, if it is long enough for a `U` and aligned.
-fn block_at<U>(region: &SharedRegion, distance: u64) -> Option<NonNull<U>> {
+/// Returns the value in the block in use at a distance, if it was made of a type as `U` is.
+fn block_at<U: Persist>(region: &SharedRegion, distance: u64) -> Option<NonNull<U>> {
     let at = region.origin().wrapping_add(usize::try_from(distance).ok()?);
-    let bytes = region.enter(|call| Best::size(call, at))??;
-    let is_one = bytes >= size_of::<U>() && at.is_multiple_of(align_of::<U>());
-    NonNull::new(core::ptr::with_exposed_provenance_mut(at)).filter(|_| is_one)
+    let start = core::ptr::with_exposed_provenance_mut::<u64>(at);
+    let is_one = region.enter(|call| {
+        let bytes = Best::size(call, at)?.checked_sub(lead::<U>())?;
+        let is_long = bytes >= size_of::<U>() && at.is_multiple_of(align_of::<U>());
+        // SAFETY: a block in use, which the lock keeps so meanwhile, and long enough.
+        Some(is_long && unsafe { start.read() } == fingerprint::<U>())
+    })??;
+    NonNull::new(start.map_addr(|start| start.wrapping_add(lead::<U>())).cast()).filter(|_| is_one)
 }

@@ -108,6 +108,25 @@ fn a_full_region_has_no_room() {
     assert!(region.alloc(1u64).is_some());
 }
 
+/// Otherwise safe code could change an integer while it has a reference to it.
+#[test]
+fn a_link_does_not_lead_to_a_block_of_another_type() {
+    let (file, other) = (File::new("kinds"), File::new("kinds-other"));
+    let (region, other) = (file.open(0u64).unwrap(), other.open(0u64).unwrap());
+    let atomic = other.alloc(AtomicU64::new(1)).unwrap();
+    let plain = region.alloc(1u64).unwrap();
+    assert_eq!(format!("{atomic:?}"), format!("{plain:?}"), "they lie at one distance");
+    assert!(other.get(atomic).is_some());
+    assert!(region.get(atomic).is_none(), "it is a plain integer there");
+    // SAFETY: there is no such block.
+    assert!(!unsafe { region.free(atomic) });
+    assert_eq!(region.get(plain), Some(&1));
+    drop(region);
+    assert_eq!(file.open(AtomicU64::new(0)).err(), Some(OpenError::OtherRoot));
+    let aligned = other.alloc([7u8; 100]).unwrap();
+    assert_eq!(other.get(aligned), Some(&[7; 100]));
+}
+
 /// A counter of another version.
 #[repr(transparent)]
 struct Second(AtomicU64);
