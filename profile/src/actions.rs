@@ -50,7 +50,14 @@ pub fn begin() {
     }
 }
 
+/// A C library without backtrace(3) has no libgcc to load.
+#[cfg(not(target_env = "gnu"))]
+fn unwind_by_libgcc() {
+    message::write(b"<lumalloc>: prof_libgcc has no effect with this C library\n");
+}
+
 /// Takes stacks from libgcc's unwinder, which backtrace(3) of the C library loads and calls.
+#[cfg(target_env = "gnu")]
 fn unwind_by_libgcc() {
     // The first call loads libgcc, which allocates.
     let mut callers = [core::ptr::null_mut(); 2];

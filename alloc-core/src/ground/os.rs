@@ -49,7 +49,7 @@ pub(crate) fn yield_now() {
 /// return early for no reason.
 pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, millis: Option<u64>) {
     let timeout = millis.map(|millis| libc::timespec {
-        tv_sec: (millis / 1000) as libc::time_t,
+        tv_sec: (millis / 1000) as _,
         tv_nsec: (millis % 1000 * 1_000_000) as libc::c_long,
     });
     calls::count(Call::FutexWait);

@@ -2,6 +2,7 @@
 
 use super::os::keep_errno;
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
 
 /// The function that a thread of the library runs.
 pub(crate) type Body = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -60,11 +61,12 @@ fn create(body: Body, stack: Option<usize>) -> c_int {
         // SAFETY: the attributes were initialised.
         unsafe { libc::pthread_attr_setstacksize(&raw mut attributes, bytes) };
     }
-    let mut thread: libc::pthread_t = 0;
+    // A number, or in another C library an address.
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    let place = thread.as_mut_ptr();
     // SAFETY: the body takes any argument, and stays loaded as long as the library.
-    let status = unsafe {
-        libc::pthread_create(&raw mut thread, &raw const attributes, body, core::ptr::null_mut())
-    };
+    let status =
+        unsafe { libc::pthread_create(place, &raw const attributes, body, core::ptr::null_mut()) };
     // SAFETY: the attributes were initialised, and are not used after.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     status

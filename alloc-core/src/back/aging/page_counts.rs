@@ -67,7 +67,7 @@ impl PageCounts {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "checks"))]
 impl PageCounts {
     /// The sum of the pages in all states.
     pub(crate) fn sum(&self) -> usize {
