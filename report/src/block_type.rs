@@ -177,6 +177,11 @@ fn type_of_module(parts: &[&str]) -> Option<Type> {
     };
     let (_, container, count) = MODULES.iter().find(find)?;
     let elements = split(arguments, ",").into_iter().take(*count);
+    if *container == "Box"
+        && let Some(node) = elements.clone().next().and_then(type_of_node)
+    {
+        return Some(node);
+    }
     Type::new(container, elements)
 }
 
@@ -331,6 +336,12 @@ mod tests {
             ("alloc::boxed::new<x::Widget>", Some("Box<x::Widget>")),
             ("alloc::rc::new<[u64; 4]>", Some("Rc<[u64; 4]>")),
             ("alloc::boxed::new<[u64]>", None),
+            // Debug information without types, as of `debug = "line-tables-only"`.
+            (
+                "alloc::boxed::new<alloc::sync::ArcInner<[u8; 112]>> < alloc::sync::new<[u8; 112]>",
+                Some("Arc<[u8; 112]>"),
+            ),
+            ("alloc::boxed::new<alloc::rc::RcInner<x::W>>", Some("Rc<x::W>")),
             ("alloc::raw_vec::grow_one<x::W> < alloc::vec::push<x::W>", Some("Vec<x::W>")),
             ("alloc::vec::from_iter<x::W, core::slice::iter::Iter<x::Y>>", Some("Vec<x::W>")),
             ("alloc::vec::spec_from_iter::from_iter<x::W, x::I>", Some("Vec<x::W>")),
