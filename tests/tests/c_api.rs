@@ -298,6 +298,9 @@ fn statistics_are_printed_at_each_interval() {
     assert_eq!(prints(conf, &["100", "1000000", "uncached"]), 10, "blocks past the caches count");
     let small = prints(conf, &["100", "1000000"]);
     assert!((10..=11).contains(&small), "small ones when a countdown ends: {small}");
+    let uncached = format!("{conf},tcache:false");
+    assert_eq!(prints(&uncached, &["100", "1000000"]), 11, "small ones without caches, by class");
+    assert!(prints(conf, &["1048576", "200", "grown"]) >= 10, "a block that grows in place");
     assert_eq!(prints("stats_interval:-1", &["1048576", "100"]), 0);
     assert_eq!(prints("stats_interval_opts:J", &["1048576", "100"]), 0, "the letters alone");
 }

@@ -5,8 +5,9 @@
 //!
 //! Bytes are counted in slow paths, so that the fast paths do nothing more: small requests when a
 //! bin's countdown has run out (usually after 64 KiB of them, `opt.tcache_gc_incr_bytes`), and each
-//! large request. What is done may be late by that much. The functions are set from outside,
-//! because the core has no code for texts and files.
+//! one that no cache serves, each large request, and each change of a large block's size. What is
+//! done may be late by that much. The functions are set from outside, because the core has no code
+//! for texts and files.
 
 use super::options;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};

@@ -13,6 +13,7 @@ use crate::front::miss::{diverted, give, large_blocks, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::{fill, judge};
 use crate::ground::fill_mode;
+use crate::ground::intervals;
 use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
@@ -179,6 +180,9 @@ pub(crate) unsafe fn fits_in_place(
             fill::large_allocated(extent, old);
         }
         recorded::resized(ptr, size);
+        if extent.bytes() != old {
+            intervals::count(extent.bytes());
+        }
     }
     resized
 }
@@ -220,6 +224,7 @@ pub(crate) unsafe fn lengthened(
         moving.end(longer.base_ptr(), size);
     }
     background::tick_outside();
+    intervals::count(longer.bytes());
     Some(longer.base_ptr())
 }
 

@@ -13,6 +13,7 @@ use crate::front::modes::block_size::{self, usable};
 use crate::front::modes::until_sample::Due;
 use crate::front::modes::{fill, guarded, judge};
 use crate::front::supply::refill;
+use crate::ground::intervals;
 use crate::ground::operator::Operator;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 use crate::middle::arenas::arena::Arena;
@@ -67,6 +68,7 @@ fn small(class: SizeClass, size: usize) -> *mut u8 {
     }
     let block = malloc_uncached(None, class, size);
     background::tick_outside();
+    intervals::count(class.size());
     block
 }
 
