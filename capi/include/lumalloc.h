@@ -19,8 +19,9 @@
  * Sizes are bytes. Unless it says otherwise, a function that finds no memory, or is asked for more
  * than PTRDIFF_MAX bytes, answers NULL and sets errno to ENOMEM (with the option xmalloc:true it
  * prints a message and aborts instead); success leaves errno alone. All functions may be called
- * from any thread; none from a signal handler. A pointer that is not a live block of this library
- * ends the process with a message as soon as it is noticed.
+ * from any thread; none from a signal handler, nor fork() from one that interrupted such a
+ * function. A pointer that is not a live block of this library ends the process with a message as
+ * soon as it is noticed.
  *
  * Works with C89 to C23 and every C++; may be included before or after <stdlib.h> and <malloc.h>.
  */

@@ -61,6 +61,13 @@ fn forks_under_traffic_live() {
     assert_eq!(preloaded("proc_fork.c", &["200"]), "forks=200\n");
 }
 
+/// One thread waits for all streams, another one has a stream and waits for memory.
+#[test]
+fn forks_beside_threads_that_use_streams_live() {
+    let _alone = alone();
+    assert_eq!(preloaded("proc_fork_streams.c", &["300"]), "forks=300\n");
+}
+
 /// Such handlers run between those of the library, while the forking thread holds all its locks.
 #[test]
 fn handlers_of_fork_that_were_registered_first_may_allocate() {

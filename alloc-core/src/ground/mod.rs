@@ -32,6 +32,9 @@ pub(crate) mod system_calls;
 pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod stream_list;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod raised_signals;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

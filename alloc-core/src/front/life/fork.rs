@@ -1,4 +1,5 @@
-//! Fork: all locks are taken in rank order before, and released after in parent and child.
+//! Fork: all locks are taken in rank order before, and released after in parent and child. The lock
+//! of the C library's streams, which `fork` itself takes after the handlers, comes first.
 //!
 //! Slow paths and purging passes hold locks, so none is half done in the child. Pushes and pops of
 //! other threads are not atomic across the copied pages. Therefore the child drops the *contents*
@@ -24,6 +25,7 @@ use crate::ground::intervals;
 use crate::ground::os;
 use crate::ground::prof_prefix;
 use crate::ground::size_class::SizeClass;
+use crate::ground::stream_list;
 use crate::ground::sync::fork_window;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
@@ -99,10 +101,12 @@ fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn Fork
 }
 
 unsafe extern "C" fn prepare() {
+    let holds_streams = stream_list::take();
     let newest = event_buffer::newest();
     for_each_lock(newest, &mut |lock| lock.take());
     NEWEST.store(newest.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut(), Relaxed);
     FORKING.store(address_of(registry::of_caller()), Relaxed);
+    stream_list::note(holds_streams);
     fork_window::begin();
 }
 
@@ -115,12 +119,19 @@ unsafe extern "C" fn in_parent() {
     FORKING.store(core::ptr::null_mut(), Relaxed);
     // SAFETY: buffers live for ever.
     let newest = unsafe { NEWEST.load(Relaxed).as_ref() };
+    let holds_streams = stream_list::was_held();
     for_each_lock(newest, &mut |lock| lock.give_in_parent());
+    if holds_streams {
+        stream_list::release();
+    }
 }
 
 unsafe extern "C" fn in_child() {
     fork_window::end();
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
+    if stream_list::was_held() {
+        stream_list::release_in_child();
+    }
     GENERATION.add(1);
     // The thread that made a newer buffer, and may have locked it, is not in the child.
     for_each_lock(event_buffer::newest(), &mut |lock| lock.give_in_child());
