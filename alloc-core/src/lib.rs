@@ -124,6 +124,13 @@ pub mod message {
     pub use crate::ground::warning::{warn, warned};
 }
 
+/// The lock of the C library's list of streams, for handlers of `pthread_atfork` that take locks
+/// for which allocation waits.
+#[cfg(not(loom))]
+pub mod stream_list {
+    pub use crate::ground::stream_list::{release, release_in_child, take};
+}
+
 /// System calls on files that `malloc` and `free` may make too: none is a point of cancellation.
 #[cfg(not(loom))]
 pub mod system_calls {

@@ -17,6 +17,7 @@ static void *holds(void *unused) {
         }
         CHECK(putc_unlocked('x', stream) == 'x');
         funlockfile(stream);
+        usleep(10);
     }
     return unused;
 }
@@ -25,6 +26,8 @@ static void *flushes_all(void *unused) {
     while (!is_over) {
         CHECK(fflush(NULL) == 0);
         flushes++;
+        /* The lock of the streams goes to whoever is first. */
+        usleep(100);
     }
     return unused;
 }

@@ -68,6 +68,16 @@ fn forks_beside_threads_that_use_streams_live() {
     assert_eq!(preloaded("proc_fork_streams.c", &["300"]), "forks=300\n");
 }
 
+/// As above, where each call of malloc waits for its turn.
+#[test]
+fn forks_beside_threads_that_use_streams_live_while_malloc_is_traced_or_in_a_region() {
+    let _alone = alone();
+    for options in ["trace=/dev/null", "method=debug"] {
+        let run = Run::preloaded(cc("proc_fork_streams.c", &[])).args(["3"]);
+        assert_eq!(run.env("VMALLOC_OPTIONS", options).stdout(), "forks=3\n", "{options}");
+    }
+}
+
 /// Such handlers run between those of the library, while the forking thread holds all its locks.
 #[test]
 fn handlers_of_fork_that_were_registered_first_may_allocate() {

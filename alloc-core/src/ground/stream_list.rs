@@ -35,8 +35,10 @@ fn has_one_thread() -> bool {
     !place.is_null() && unsafe { AtomicI8::from_ptr(place) }.load(Relaxed) != 0
 }
 
-/// Takes the lock, before all locks of the allocator. Returns whether it was taken.
-pub(crate) fn take() -> bool {
+/// Takes the lock for a fork, before all locks that allocation waits for. A thread may take it
+/// several times. Returns whether it was taken.
+#[must_use]
+pub fn take() -> bool {
     let takes = lock() != 0 && unlock() != 0 && reset() != 0 && !has_one_thread();
     if takes {
         call(lock());
@@ -55,11 +57,17 @@ pub(crate) fn was_held() -> bool {
 }
 
 /// Releases the lock in the parent.
-pub(crate) fn release() {
+///
+/// # Safety
+/// This thread has taken the lock by [`take`], once for each call.
+pub unsafe fn release() {
     call(unlock());
 }
 
-/// Releases the lock in the child, where the C library may have done so.
-pub(crate) fn release_in_child() {
+/// Releases the lock in the child, where the C library has done so if it counted several threads.
+///
+/// # Safety
+/// The thread that forked has taken the lock by [`take`], and no thread of the child uses streams.
+pub unsafe fn release_in_child() {
     call(reset());
 }

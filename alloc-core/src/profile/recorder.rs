@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 /// Takes events, or the message with which the process ends. Returns whether it could.
 ///
 /// It is called by any thread that allocates or frees, by one at a time, under a lock of the heap
-/// monitor. It must not allocate, free, or wait for a lock of the program.
+/// monitor. It must not allocate, free, panic, or wait for a lock of the program.
 pub type Sink = fn(Record<'_>) -> bool;
 
 /// What a [`Sink`] takes.

@@ -9,6 +9,7 @@ use super::abi::Vmalloc;
 use super::disciplines::Source;
 use super::list::Regions;
 use alloc_core::observe::regions;
+use alloc_core::stream_list;
 use core::sync::atomic::{AtomicBool, Ordering};
 use lumalloc_region::raw::{Entry, note_process, usage_lock};
 
@@ -20,12 +21,15 @@ static HOLDS: AtomicBool = AtomicBool::new(false);
 /// The same of the list of published regions, which comes first.
 static HOLDS_PUBLISHED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the lock of the C library's streams, which comes before all, was taken for a fork.
+static HOLDS_STREAMS: AtomicBool = AtomicBool::new(false);
+
 /// Registers the handlers at the first call. They run before those of malloc, which were
 /// registered before.
 pub(super) fn register() {
     if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
         // SAFETY: the handlers take no arguments and exist as long as the library.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     }
 }
 
@@ -42,6 +46,7 @@ fn each_shared(regions: &Regions) -> impl Iterator<Item = &Vmalloc> {
 }
 
 unsafe extern "C" fn before() {
+    let holds_streams = stream_list::take();
     HOLDS_PUBLISHED.store(regions::hold_for_fork(), Ordering::Relaxed);
     let regions = Regions::hold();
     for vm in each_shared(&regions) {
@@ -51,10 +56,26 @@ unsafe extern "C" fn before() {
     }
     // SAFETY: `after` leaves it.
     unsafe { usage_lock() }.hold_for_fork();
+    HOLDS_STREAMS.store(holds_streams, Ordering::Relaxed);
     HOLDS.store(regions.keep(), Ordering::Relaxed);
 }
 
-unsafe extern "C" fn after() {
+unsafe extern "C" fn in_parent() {
+    if after() {
+        // SAFETY: `before` took it.
+        unsafe { stream_list::release() };
+    }
+}
+
+unsafe extern "C" fn in_child() {
+    if after() {
+        // SAFETY: `before` took it, and the child has one thread.
+        unsafe { stream_list::release_in_child() };
+    }
+}
+
+/// Ends what `before` began. Returns whether it took the lock of the streams.
+fn after() -> bool {
     let regions = Regions::hold();
     // The child is another process, and marks what its thread is in as its own.
     note_process();
@@ -66,7 +87,9 @@ unsafe extern "C" fn after() {
         if is_held(vm) { lock.release_after_fork() } else { lock.follow_fork() }
     }
     drop(regions);
+    let holds_streams = HOLDS_STREAMS.load(Ordering::Relaxed);
     Regions::release(HOLDS.load(Ordering::Relaxed));
     // SAFETY: `before` got this, and nothing ended it since.
     unsafe { regions::release_after_fork(HOLDS_PUBLISHED.load(Ordering::Relaxed)) };
+    holds_streams
 }

@@ -231,6 +231,8 @@ pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_i
     let (flags, on) = (abi::flags(flags, mode::FLAGS), on != 0);
     let is_turned = flags & mode::SHARE != 0;
     let Some(head) = vm.region() else { return vm.meth.bit().cast_signed() };
+    // `Vmheap`, which no call opens, has a lock for traced calls.
+    fork::register();
     if is_turned { head.turn(flags, on) } else { head.change_mode(flags, on) }.cast_signed()
 }
 

@@ -122,7 +122,8 @@ unsafe extern "C" fn in_parent() {
     let holds_streams = stream_list::was_held();
     for_each_lock(newest, &mut |lock| lock.give_in_parent());
     if holds_streams {
-        stream_list::release();
+        // SAFETY: `prepare` took it.
+        unsafe { stream_list::release() };
     }
 }
 
@@ -130,7 +131,8 @@ unsafe extern "C" fn in_child() {
     fork_window::end();
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     if stream_list::was_held() {
-        stream_list::release_in_child();
+        // SAFETY: `prepare` took it, and the child has one thread.
+        unsafe { stream_list::release_in_child() };
     }
     GENERATION.add(1);
     // The thread that made a newer buffer, and may have locked it, is not in the child.

@@ -7,7 +7,7 @@ use super::super::open::vmopen;
 use super::super::own_file::OwnFile;
 use super::super::profile::vmprofile;
 use super::super::vmregion::{Vmregion, current};
-use super::super::{disciplines, trace, warnings};
+use super::super::{disciplines, fork, trace, warnings};
 use super::{checks, output};
 use alloc_core::control::{ARENAS_ALL, arenas, diversion};
 use alloc_core::message;
@@ -131,6 +131,7 @@ fn carry_out(options: &MallocOptions<'_>) {
     if let Some(descriptor) = options.trace.and_then(open_file) {
         trace::set_own(descriptor);
         trace::vmtracetimed(c_int::from(options.timed));
+        fork::register();
         current().head().change_mode(mode::TRACE, true);
     }
     if options.method() == mode::PROFILE {
