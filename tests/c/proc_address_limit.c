@@ -1,6 +1,9 @@
 /* Under a small limit of address space (the test sets RLIMIT_AS before the start): allocation goes
- * on until NULL with ENOMEM, nothing is lost, and after the frees the same amount is served again. */
+ * on until NULL with ENOMEM, nothing is lost, and after the frees as much is served again, also where
+ * smaller blocks need more records than the ones before. */
 #include "proc_common.h"
+
+enum { COUNT = 7 };
 
 struct link {
     struct link *next;
@@ -35,11 +38,11 @@ static void drain(struct link **chain) {
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     size_t limit = (size_t)atoi(argv[1]) << 10;
-    static const size_t sizes[] = {100, 5000, 70000, 3 << 20};
+    static const size_t sizes[COUNT] = {100, 4096, 512, 5000, 32, 70000, 3 << 20};
     struct link *chain = NULL;
     unsigned char *kept = marked(1000, 7);
-    for (unsigned round = 0; round < 12; round++) {
-        size_t size = sizes[round % 4];
+    for (unsigned round = 0; round < 2 * COUNT; round++) {
+        size_t size = sizes[round % COUNT];
         size_t sum = fill(&chain, size);
         errno = 0;
         CHECK(malloc(limit * 2) == NULL && errno == ENOMEM);

@@ -17,7 +17,7 @@ use crate::ground::units::{PAGE, round_up};
 use crate::ground::untouchable;
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes asked of the system at a time. If it refuses, half of them are asked, and so on.
 const CHUNK: usize = 2 << 20;
@@ -35,6 +35,14 @@ pub(crate) static USED: SharedCount = SharedCount::new();
 pub(crate) static HUGE_PAGES: SharedCount = SharedCount::new();
 /// Bytes that were reserved for metadata.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
+
+/// How often the system refused a chunk of the least length.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// How often there was no memory for records.
+pub(crate) fn refused() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
 
 /// Chunks whose addresses are kept.
 const NOTED: usize = 1024;
@@ -116,7 +124,10 @@ impl State {
             match provider.reserve(bytes, if huge { HUGE } else { PAGE }) {
                 Some(got) => break got,
                 None if bytes / 2 >= least => bytes = round_up(bytes / 2, PAGE),
-                None => return None,
+                None => {
+                    REFUSED.fetch_add(1, Ordering::Relaxed);
+                    return None;
+                }
             }
         };
         if huge {

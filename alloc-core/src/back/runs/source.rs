@@ -18,6 +18,7 @@ pub(crate) struct Source {
     dss: Dss,
     growth: Growth,
     keeps_few: bool,
+    gives_all: bool,
     /// Lost pages, which are not used and were not given back.
     abandoned: usize,
 }
@@ -25,7 +26,8 @@ pub(crate) struct Source {
 impl Source {
     /// Creates the source of an arena without pages.
     pub(in crate::back) fn new(provider: &'static dyn PageProvider, dss: Dss) -> Source {
-        Source { provider, dss, growth: Growth::new(), keeps_few: false, abandoned: 0 }
+        let growth = Growth::new();
+        Source { provider, dss, growth, keeps_few: false, gives_all: false, abandoned: 0 }
     }
 
     /// Resets the source of an arena without pages.
@@ -63,6 +65,7 @@ impl Source {
     /// How many pages without memory are kept. The addresses of more are given back.
     pub(in crate::back) fn kept(&self) -> usize {
         match options::current().retain {
+            _ if self.gives_all => 0,
             false => FIRST_CHUNK,
             true if self.keeps_few => FEW,
             true => usize::MAX,
@@ -72,6 +75,11 @@ impl Source {
     /// Sets whether few pages without memory are kept.
     pub(crate) fn set_keeps_few(&mut self, keeps_few: bool) {
         self.keeps_few = keeps_few;
+    }
+
+    /// Sets whether no page without memory is kept.
+    pub(crate) fn set_gives_all(&mut self, gives_all: bool) {
+        self.gives_all = gives_all;
     }
 
     /// The number of lost pages.

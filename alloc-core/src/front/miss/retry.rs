@@ -5,6 +5,7 @@ use super::limit_callback;
 use crate::back::aging::refusals::{self, Refusal};
 use crate::back::aging::soft_limit;
 use crate::back::hooked::hook_requests;
+use crate::back::metadata;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
@@ -15,9 +16,10 @@ use crate::middle::passes::decay_pass;
 
 /// Makes an attempt, and another after each step that may help. No lock may be held.
 pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
-    let refused = refusals::count();
+    let (refused, records) = (refusals::count(), metadata::refused());
     let block = attempt();
-    if block.is_null() { retry(&attempt, refused) } else { block }
+    let block = if block.is_null() { retry(&attempt, refused) } else { block };
+    if block.is_null() && metadata::refused() != records { with_records(&attempt) } else { block }
 }
 
 /// How often other threads may take the memory that hooks gave.
@@ -58,6 +60,13 @@ fn served_or_refused(attempt: &dyn Fn() -> *mut u8) -> (*mut u8, Option<Refusal>
     (core::ptr::null_mut(), None)
 }
 
+/// Whether more is tried than to ask hooks. Inside the allocator, or in a function that it called,
+/// nothing is.
+fn may_make_room() -> bool {
+    let is_inside = matches!(tls::current().kind(), Kind::Reentrant | Kind::Empty);
+    !is_inside && !current::lives_on_reserve()
+}
+
 /// Makes more attempts after one that failed, before which bounds had refused pages `refused`
 /// times.
 #[cold]
@@ -67,11 +76,7 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refused: u64) -> *mut u8 {
         arena_hooks::serve();
         block = served(attempt);
     }
-    // Inside the allocator, or in a function that it called, nothing more is tried.
-    if !block.is_null() || matches!(tls::current().kind(), Kind::Reentrant | Kind::Empty) {
-        return block;
-    }
-    if current::lives_on_reserve() {
+    if !block.is_null() || !may_make_room() {
         return block;
     }
     let mut is_bound = refusals::take_since(refused).is_some();
@@ -90,6 +95,17 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refused: u64) -> *mut u8 {
         is_bound = true;
         make_room(true);
     }
+}
+
+/// Makes another attempt after some that found no memory for records. Records never lie in the
+/// pages of an arena, so unused addresses go back to the system, which may then have some for them.
+#[cold]
+fn with_records(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
+    if !may_make_room() {
+        return core::ptr::null_mut();
+    }
+    decay_pass::give_addresses_back();
+    attempt()
 }
 
 /// Frees what can be freed. If a bound was reached, also purges unused pages.

@@ -6,6 +6,7 @@
 
 use super::arena_life::Life;
 use super::arena_pages::ArenaPages;
+use super::arena_purge;
 use super::bin::ArenaBin;
 use super::purge_gate::{self, GATE};
 use crate::back::hooked::hooks::{ExtentHooks, Hooks};
@@ -246,17 +247,9 @@ impl Arena {
 
     fn purge_while(&self, dirty: usize, muzzy: usize, may: impl Fn(&PageAllocator) -> bool) {
         let dirty = dirty.max(self.reserve.load(Relaxed));
-        let take = |allocator: &mut PageAllocator| {
+        arena_purge::purge_batches(&self.pages, |allocator| {
             may(allocator).then(|| allocator.take_batch(dirty, muzzy)).flatten()
-        };
-        loop {
-            let Some(batch) = take(&mut self.pages.lock().allocator) else { return };
-            batch.purge();
-            // The system may refuse some runs, as it does for locked memory, and take others.
-            if !self.pages.lock().allocator.file_batch(batch) {
-                return;
-            }
-        }
+        });
     }
 
     /// Whether the arena's unused pages are given back at once.

@@ -13,6 +13,8 @@ pub(crate) mod arena_life;
 #[cfg(not(loom))]
 pub(crate) mod arena_pages;
 #[cfg(not(loom))]
+pub(crate) mod arena_purge;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod arena;
 #[cfg(not(loom))]

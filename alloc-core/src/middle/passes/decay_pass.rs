@@ -14,9 +14,10 @@ use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
-use crate::middle::arenas::{arena_hooks, arena_settings};
+use crate::middle::arenas::{arena_hooks, arena_purge, arena_settings};
 use crate::middle::blocks::tidy_bins;
 use crate::middle::owners::owner;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -203,6 +204,15 @@ pub(crate) fn settle() {
     }
     let _pass = PASS.lock();
     settle_all();
+}
+
+/// As [`settle`], but gives all unused addresses back, whatever `retain` says.
+pub(crate) fn give_addresses_back() {
+    let _pass = PASS.lock();
+    settle_all();
+    for arena in arena_list::all() {
+        arena_purge::give_addresses_back(&arena.pages, arena.reserved_bytes() >> LG_PAGE);
+    }
 }
 
 /// As [`settle`], but also purges all unused pages of the `wanted` arenas.
