@@ -12,7 +12,8 @@
 //! | `oldp` or `oldlenp` is NULL | nothing is read |
 //!
 //! A call that reads and writes returns the old value, except for `epoch`, which returns the new
-//! one. If the read or the write fails, the other one does not follow.
+//! one. If the first fails, the other one does not follow. So the old value is there also when the
+//! write of it fails.
 use crate::buffers::{Buffers, Output};
 use crate::entry::Entry;
 use crate::error::Error;

@@ -23,7 +23,8 @@ pub const NFLUSHES: Key<Read<u64>, 2> = Key::new("stats.arenas.<i>.bins.<j>.nflu
 /// `stats.arenas.<i>.bins.<j>.nmalloc` (count): blocks of the class that left slabs.
 pub const NMALLOC: Key<Read<u64>, 2> = Key::new("stats.arenas.<i>.bins.<j>.nmalloc");
 
-/// `stats.arenas.<i>.bins.<j>.nonfull_slabs` (count): slabs with free blocks.
+/// `stats.arenas.<i>.bins.<j>.nonfull_slabs` (count): slabs with free blocks, also those that
+/// blocks are taken from.
 pub const NONFULL_SLABS: Key<Read<usize>, 2> = Key::new("stats.arenas.<i>.bins.<j>.nonfull_slabs");
 
 /// `stats.arenas.<i>.bins.<j>.nrequests` (count): requests, those of thread caches too.

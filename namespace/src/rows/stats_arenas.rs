@@ -106,7 +106,14 @@ pub static ROWS: &[Spec] = &[
     of_class!(bins, "bins.<j>", U64, Count, nslabs, "slabs of the class ever made"),
     of_class!(bins, "bins.<j>", U64, Count, nreslabs, "slabs that caches took over"),
     of_class!(bins, "bins.<j>", Size, Count, curslabs, "slabs of the class now"),
-    of_class!(bins, "bins.<j>", Size, Count, nonfull_slabs, "slabs with free blocks"),
+    of_class!(
+        bins,
+        "bins.<j>",
+        Size,
+        Count,
+        nonfull_slabs,
+        "slabs with free blocks, also those that blocks are taken from"
+    ),
     of_class!(lextents, "lextents.<j>", U64, Count, nmalloc, "blocks that left the arena"),
     of_class!(lextents, "lextents.<j>", U64, Count, ndalloc, "blocks that came back"),
     of_class!(lextents, "lextents.<j>", U64, Count, nrequests, "requests, those kept too"),
