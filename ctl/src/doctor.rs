@@ -91,12 +91,14 @@ fn is_much(part: usize, least: usize, share: usize, snapshot: &Snapshot) -> bool
 }
 
 fn limit(snapshot: &Snapshot) -> Option<Found> {
-    let (name, limit) = match (snapshot.settings.hard_limit, snapshot.settings.soft_limit) {
-        (Some(hard), _) => ("limit.hard", hard),
-        (None, Some(soft)) => ("limit.soft", soft),
-        (None, None) => return None,
-    };
-    let held = snapshot.totals.resident;
+    let held = snapshot.settings.held;
+    let limits = [
+        ("limit.soft", snapshot.settings.soft_limit),
+        ("limit.hard", snapshot.settings.hard_limit),
+    ];
+    let limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+    // That which comes first; of equals the last, because it refuses.
+    let (name, limit) = limits.min_by_key(|(name, limit)| (*limit, *name == "limit.soft"))?;
     (percent(held, limit) >= 90).then(|| Found {
         weight: limit,
         what: format!(
@@ -107,11 +109,21 @@ fn limit(snapshot: &Snapshot) -> Option<Found> {
         ),
         help: format!(
             "Do arena.4096.purge, which gives back up to {}; raise {name}; or see what holds the \
-             {} that are allocated.",
+             {} that are allocated{}.",
             bytes(snapshot.totals.dirty + snapshot.totals.muzzy),
-            bytes(snapshot.totals.allocated)
+            bytes(snapshot.totals.allocated),
+            holes(snapshot)
         ),
     })
+}
+
+/// What the bounds count, although it has no memory, if it is worth a word.
+fn holes(snapshot: &Snapshot) -> String {
+    let holes = snapshot.settings.held.saturating_sub(snapshot.totals.resident);
+    match holes >= 16 * MIB {
+        true => format!(", and the {} of holes in slabs, which count as held", bytes(holes)),
+        false => String::new(),
+    }
 }
 
 fn dirty(snapshot: &Snapshot) -> Option<Found> {

@@ -17,6 +17,7 @@ fn healthy() -> Snapshot {
     snapshot.totals.cached = 8 * MIB;
     snapshot.totals.thread_caches = 100;
     snapshot.settings.narenas = 8;
+    snapshot.settings.held = GIB + 50 * MIB;
     snapshot.settings.dirty_decay_ms = 10_000;
     snapshot.arenas = vec![Arena::default()];
     snapshot
@@ -54,6 +55,35 @@ fn a_limit_is_near() {
     );
     let (what, _) = one("limit", |snapshot| snapshot.settings.soft_limit = Some(GIB));
     assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
+}
+
+#[test]
+fn the_limit_that_comes_first_is_told() {
+    let (what, _) = one("limit", |snapshot| {
+        snapshot.settings.soft_limit = Some(GIB);
+        snapshot.settings.hard_limit = Some(4 * GIB);
+    });
+    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
+    let (what, _) = one("limit", |snapshot| {
+        snapshot.settings.soft_limit = Some(GIB);
+        snapshot.settings.hard_limit = Some(GIB);
+    });
+    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.hard allows are held (104 %).");
+}
+
+/// Holes in slabs have no memory, but the bounds count them.
+#[test]
+fn a_limit_is_near_because_of_holes() {
+    let (what, help) = one("limit", |snapshot| {
+        snapshot.settings.hard_limit = Some(2 * GIB);
+        snapshot.settings.held = 2 * GIB - 50 * MIB;
+    });
+    assert_eq!(what, "2.0 GiB of the 2.0 GiB that limit.hard allows are held (97 %).");
+    assert_eq!(
+        help,
+        "Do arena.4096.purge, which gives back up to 40.0 MiB; raise limit.hard; or see what holds \
+         the 900.0 MiB that are allocated, and the 924.0 MiB of holes in slabs, which count as held."
+    );
 }
 
 #[test]

@@ -5,8 +5,9 @@ use super::numbers::{
     PurgeStats, Totals,
 };
 use super::regions::{self, Region};
+use lumalloc::control::{self, limits};
 use lumalloc::observe::{self, ArenaStats};
-use lumalloc::{control, options};
+use lumalloc::options;
 use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::snapshot::{self, Published};
 use lumalloc_namespace::{VERSION, Value, tree};
@@ -105,6 +106,8 @@ pub struct Settings {
     pub narenas: u32,
     /// `arenas.dirty_decay_ms`
     pub dirty_decay_ms: isize,
+    /// `limit.held`, which the limits are compared with.
+    pub held: usize,
     /// `limit.soft`, if there is one.
     pub soft_limit: Option<usize>,
     /// `limit.hard`, if there is one.
@@ -272,6 +275,7 @@ fn settings() -> Settings {
         tcache: options::current().tcache,
         narenas: control::narenas(),
         dirty_decay_ms: options::current().dirty_decay_ms,
+        held: limits::held(),
         soft_limit: limit("limit.soft"),
         hard_limit: limit("limit.hard"),
     }

@@ -1,5 +1,6 @@
 //! Bounds on what is taken from the system. They count pages with memory in all arenas, in use or
-//! not, and the allocator's own records.
+//! not, and the allocator's own records. Holes in slabs (`stats.holes`) count too, although they
+//! have no memory, because blocks in them are handed out without asking the bounds.
 //!
 //! The bounds are looked at only where new pages are taken from the system. When the soft bound is
 //! reached, the next slow path purges unused pages. An allocation that would go beyond the hard

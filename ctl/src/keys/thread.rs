@@ -77,7 +77,7 @@ pub mod tcache {
             Key::new("thread.tcache.ncached_max.read_sizeclass");
 
         /// `thread.tcache.ncached_max.write`: how many blocks of which sizes a cache of this thread
-        /// holds: low-high:count|low-high:count.
+        /// holds: low-high:count|low-high:count (ENOENT: its caches are off).
         pub const WRITE: Key<Write<Text>> = Key::new("thread.tcache.ncached_max.write");
     }
 }

@@ -38,7 +38,13 @@ pub static ROWS: &[Spec] = &[
         },
         "writes limit.hard, also below limit.held: what needs new pages fails until enough is freed"
     ),
-    ro!("limit.held", Size, Bytes, |_| limits::held(), "bytes held now, as the bounds count them"),
+    ro!(
+        "limit.held",
+        Size,
+        Bytes,
+        |_| limits::held(),
+        "bytes held now, as the bounds count them: the holes in slabs too (stats.holes)"
+    ),
     ro!(
         "limit.soft_reached",
         U64,

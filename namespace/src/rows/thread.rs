@@ -81,7 +81,8 @@ pub static ROWS: &[Spec] = &[
         Str,
         None,
         |_, text| set_ncached_max(text.to_bytes()),
-        "how many blocks of which sizes a cache of this thread holds: low-high:count|low-high:count"
+        "how many blocks of which sizes a cache of this thread holds: \
+         low-high:count|low-high:count (ENOENT: its caches are off)"
     ),
     ro!(
         "thread.peak.read",
