@@ -137,15 +137,19 @@ fn dirty(snapshot: &Snapshot) -> Option<Found> {
         percent(dirty, snapshot.totals.active),
         bytes(snapshot.totals.active)
     );
-    let help = if snapshot.settings.dirty_decay_ms < 0 {
-        "They are never given back, because opt.dirty_decay_ms is -1: write arenas.dirty_decay_ms \
-         and each arena.<i>.dirty_decay_ms, or do arena.4096.purge."
-            .into()
+    let arena = snapshot.arenas.iter().max_by_key(|arena| arena.space.pdirty)?;
+    let help = if arena.dirty_decay_ms < 0 {
+        format!(
+            "They are never given back, because arena.{}.dirty_decay_ms is -1: write it and that \
+             of other arenas, and arenas.dirty_decay_ms for those made later, or do \
+             arena.4096.purge.",
+            arena.index
+        )
     } else if snapshot.settings.background_thread || snapshot.totals.background_threads > 0 {
         format!(
             "They are kept for {} ms: lower arenas.dirty_decay_ms and each \
              arena.<i>.dirty_decay_ms, or do arena.4096.purge.",
-            snapshot.settings.dirty_decay_ms
+            arena.dirty_decay_ms
         )
     } else {
         "Threads that sleep give nothing back: write background_thread=true, or do \

@@ -19,7 +19,7 @@ fn healthy() -> Snapshot {
     snapshot.settings.narenas = 8;
     snapshot.settings.held = GIB + 50 * MIB;
     snapshot.settings.dirty_decay_ms = 10_000;
-    snapshot.arenas = vec![Arena::default()];
+    snapshot.arenas = vec![Arena { dirty_decay_ms: 10_000, ..Arena::default() }];
     snapshot
 }
 
@@ -112,12 +112,30 @@ fn many_dirty_pages() {
     assert_eq!(of_one_for_a_time, help);
     let (_, help) = one("dirty", |snapshot| {
         dirty(snapshot);
-        snapshot.settings.dirty_decay_ms = -1;
+        let mut keeps = Arena { index: 7, dirty_decay_ms: -1, ..Arena::default() };
+        keeps.space.pdirty = 400 * MIB / 4096;
+        snapshot.arenas.push(keeps);
     });
     assert_eq!(
         help,
-        "They are never given back, because opt.dirty_decay_ms is -1: write arenas.dirty_decay_ms \
-         and each arena.<i>.dirty_decay_ms, or do arena.4096.purge."
+        "They are never given back, because arena.7.dirty_decay_ms is -1: write it and that of \
+         other arenas, and arenas.dirty_decay_ms for those made later, or do arena.4096.purge."
+    );
+}
+
+/// What was written while the process runs counts, and not the option.
+#[test]
+fn dirty_pages_are_judged_by_the_time_of_their_arena() {
+    let (_, help) = one("dirty", |snapshot| {
+        snapshot.totals.dirty = 400 * MIB;
+        snapshot.settings.background_thread = true;
+        snapshot.settings.dirty_decay_ms = -1;
+        snapshot.arenas[0].dirty_decay_ms = 600_000;
+    });
+    assert_eq!(
+        help,
+        "They are kept for 600000 ms: lower arenas.dirty_decay_ms and each \
+         arena.<i>.dirty_decay_ms, or do arena.4096.purge."
     );
 }
 

@@ -5,7 +5,7 @@ use super::numbers::{
     PurgeStats, Totals,
 };
 use super::regions::{self, Region};
-use lumalloc::control::{self, limits};
+use lumalloc::control::{self, arenas, limits};
 use lumalloc::observe::{self, ArenaStats};
 use lumalloc::options;
 use lumalloc_namespace::entry::Entry;
@@ -274,7 +274,7 @@ fn settings() -> Settings {
         background_thread: control::background_thread(),
         tcache: options::current().tcache,
         narenas: control::narenas(),
-        dirty_decay_ms: options::current().dirty_decay_ms,
+        dirty_decay_ms: arenas::default_decay_ms(arenas::Pages::Dirty),
         held: limits::held(),
         soft_limit: limit("limit.soft"),
         hard_limit: limit("limit.hard"),

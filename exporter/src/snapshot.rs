@@ -193,7 +193,7 @@ impl Keys<'_> {
             background_thread: self.get("background_thread", &[]),
             tcache: self.get("opt.tcache", &[]),
             narenas: self.get("arenas.narenas", &[]),
-            dirty_decay_ms: self.get("opt.dirty_decay_ms", &[]),
+            dirty_decay_ms: self.get("arenas.dirty_decay_ms", &[]),
             held: self.get("limit.held", &[]),
             soft_limit: limit("limit.soft"),
             hard_limit: limit("limit.hard"),
