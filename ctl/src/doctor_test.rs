@@ -209,7 +209,18 @@ fn many_arenas_for_little_memory() {
         snapshot.totals.dirty = 41 * MIB;
     });
     assert_eq!(what, "40 arenas hold 2.0 MiB in use each, and 41.0 MiB of unused pages together.");
-    assert_eq!(help, "Fewer arenas keep fewer unused pages: write vm.regmax, or set opt.narenas.");
+    assert_eq!(
+        help,
+        "Do arena.4096.purge. Fewer arenas keep fewer unused pages: set opt.narenas for the next \
+         start, because arenas that exist stay."
+    );
+}
+
+/// No option makes fewer of the arenas that the program creates.
+#[test]
+fn arenas_that_the_program_created_are_not_counted() {
+    let created = lumalloc::control::arenas::create().unwrap();
+    assert!(Snapshot::take().settings.narenas <= created);
 }
 
 #[test]

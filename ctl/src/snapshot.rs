@@ -102,7 +102,7 @@ pub struct Settings {
     pub background_thread: bool,
     /// `opt.tcache`
     pub tcache: bool,
-    /// `arenas.narenas`
+    /// `opt.narenas`: arenas with smaller indices are automatic, those behind were created.
     pub narenas: u32,
     /// `arenas.dirty_decay_ms`
     pub dirty_decay_ms: isize,
@@ -273,7 +273,7 @@ fn settings() -> Settings {
     Settings {
         background_thread: control::background_thread(),
         tcache: options::current().tcache,
-        narenas: control::narenas(),
+        narenas: control::automatic_narenas(),
         dirty_decay_ms: arenas::default_decay_ms(arenas::Pages::Dirty),
         held: limits::held(),
         soft_limit: limit("limit.soft"),

@@ -192,7 +192,7 @@ impl Keys<'_> {
         Settings {
             background_thread: self.get("background_thread", &[]),
             tcache: self.get("opt.tcache", &[]),
-            narenas: self.get("arenas.narenas", &[]),
+            narenas: self.get("opt.narenas", &[]),
             dirty_decay_ms: self.get("arenas.dirty_decay_ms", &[]),
             held: self.get("limit.held", &[]),
             soft_limit: limit("limit.soft"),
