@@ -8,6 +8,7 @@ use common::block::Block;
 use common::child::{play_well, scenario};
 use common::random::Random;
 use lumalloc::control::arenas::{self, Pages};
+use lumalloc::control::limits;
 use lumalloc::observe::totals;
 use lumalloc::raw;
 use std::thread;
@@ -53,6 +54,7 @@ fn child() {
             decays();
         }
         Some("never") => never(),
+        Some("below-the-soft-bound") => below_the_soft_bound(),
         Some("no-more") => {
             assert!(arenas::set_decay_ms(0, Pages::Dirty, -1));
             never();
@@ -60,6 +62,23 @@ fn child() {
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
+}
+
+/// Holes have no memory, so the soft bound leaves them out, until blocks in them are handed out.
+fn below_the_soft_bound() {
+    let mut random = Random::new(9);
+    let (kept, _) = sparse(&mut random);
+    lumalloc::control::flush_thread_cache();
+    assert!(lumalloc::control::purge(0));
+    let totals = totals();
+    assert!(totals.holes > 20 << 20, "{totals:#?}");
+    limits::set_soft(limits::held() - (10 << 20));
+    let reached = limits::soft_reached();
+    let block = |id| Block::filled(raw::malloc(1 << 20), 1 << 20, id);
+    (0..8).filter_map(block).for_each(free);
+    assert_eq!(limits::soft_reached(), reached, "{totals:#?}");
+    end(&mut random, kept);
+    assert!(limits::soft_reached() > reached, "the holes are filled");
 }
 
 /// The remaining blocks are whole, their holes can be used again, and all can be freed.
@@ -147,4 +166,9 @@ fn never() {
 fn without_decay_nothing_is_given_back() {
     play_well("never", "dirty_decay_ms:-1");
     play_well("no-more", "dirty_decay_ms:400,narenas:1");
+}
+
+#[test]
+fn the_soft_bound_leaves_holes_out() {
+    play_well("below-the-soft-bound", "dirty_decay_ms:10000000");
 }

@@ -6,7 +6,7 @@
 
 use super::numbers::MutexStats;
 use super::regions::Region;
-use super::snapshot::{Bin, Snapshot};
+use super::snapshot::{Bin, Settings, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::format;
@@ -91,14 +91,13 @@ fn is_much(part: usize, least: usize, share: usize, snapshot: &Snapshot) -> bool
 }
 
 fn limit(snapshot: &Snapshot) -> Option<Found> {
-    let held = snapshot.settings.held;
-    let limits = [
-        ("limit.soft", snapshot.settings.soft_limit),
-        ("limit.hard", snapshot.settings.hard_limit),
-    ];
-    let limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
-    // That which comes first; of equals the last, because it refuses.
-    let (name, limit) = limits.min_by_key(|(name, limit)| (*limit, *name == "limit.soft"))?;
+    let Settings { held, soft_limit, hard_limit, .. } = snapshot.settings;
+    // The soft one leaves holes out.
+    let limits =
+        [("limit.soft", soft_limit, snapshot.totals.resident), ("limit.hard", hard_limit, held)];
+    let limits = limits.into_iter().filter_map(|(name, limit, held)| Some((name, limit?, held)));
+    // That which is nearest; of equals the last, because it refuses.
+    let (name, limit, held) = limits.max_by_key(|(_, limit, held)| percent(*held, *limit))?;
     (percent(held, limit) >= 90).then(|| Found {
         weight: limit,
         what: format!(
@@ -112,12 +111,12 @@ fn limit(snapshot: &Snapshot) -> Option<Found> {
              {} that are allocated{}.",
             bytes(snapshot.totals.dirty + snapshot.totals.muzzy),
             bytes(snapshot.totals.allocated),
-            holes(snapshot)
+            if name == "limit.hard" { holes(snapshot) } else { String::new() }
         ),
     })
 }
 
-/// What the bounds count, although it has no memory, if it is worth a word.
+/// What the hard bound counts, although it has no memory, if it is worth a word.
 fn holes(snapshot: &Snapshot) -> String {
     let holes = snapshot.settings.held.saturating_sub(snapshot.totals.resident);
     match holes >= 16 * MIB {

@@ -58,7 +58,7 @@ fn a_limit_is_near() {
 }
 
 #[test]
-fn the_limit_that_comes_first_is_told() {
+fn the_nearest_limit_is_told() {
     let (what, _) = one("limit", |snapshot| {
         snapshot.settings.soft_limit = Some(GIB);
         snapshot.settings.hard_limit = Some(4 * GIB);
@@ -69,9 +69,13 @@ fn the_limit_that_comes_first_is_told() {
         snapshot.settings.hard_limit = Some(GIB);
     });
     assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.hard allows are held (104 %).");
+    let mut with_holes = healthy();
+    with_holes.settings.held = 2 * GIB;
+    with_holes.settings.soft_limit = Some(2 * GIB);
+    assert_eq!(examine(&with_holes), [], "the soft limit leaves holes out");
 }
 
-/// Holes in slabs have no memory, but the bounds count them.
+/// Holes in slabs have no memory, but the hard limit counts them.
 #[test]
 fn a_limit_is_near_because_of_holes() {
     let (what, help) = one("limit", |snapshot| {

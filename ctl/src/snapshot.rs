@@ -106,7 +106,7 @@ pub struct Settings {
     pub narenas: u32,
     /// `arenas.dirty_decay_ms`
     pub dirty_decay_ms: isize,
-    /// `limit.held`, which the limits are compared with.
+    /// `limit.held`, which is compared with `limit.hard`.
     pub held: usize,
     /// `limit.soft`, if there is one.
     pub soft_limit: Option<usize>,

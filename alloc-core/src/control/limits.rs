@@ -1,6 +1,6 @@
 //! Bounds on what is taken from the system. They count pages with memory in all arenas, in use or
-//! not, and the allocator's own records. Holes in slabs (`stats.holes`) count too, although they
-//! have no memory, because blocks in them are handed out without asking the bounds.
+//! not, and the allocator's own records. For hard bounds holes in slabs (`stats.holes`) count too,
+//! although they have no memory, because blocks in them are handed out without asking the bounds.
 //!
 //! The bounds are looked at only where new pages are taken from the system. When the soft bound is
 //! reached, the next slow path purges unused pages. An allocation that would go beyond the hard
@@ -80,7 +80,7 @@ pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
     Ok(())
 }
 
-/// Returns the bytes held now, as the bounds count them.
+/// Returns the bytes held now, as the hard bound counts them.
 #[must_use]
 pub fn held() -> usize {
     real_cache();

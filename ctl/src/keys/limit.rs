@@ -18,8 +18,8 @@ pub const HARD_FORCED: Key<Write<usize>> = Key::new("limit.hard_forced");
 /// room was made or not.
 pub const HARD_REACHED: Key<Read<u64>> = Key::new("limit.hard_reached");
 
-/// `limit.held` (bytes): bytes held now, as the bounds count them: the holes in slabs too
-/// (stats.holes).
+/// `limit.held` (bytes): bytes held now, as limit.hard counts them: with stats.holes, which
+/// limit.soft leaves out.
 pub const HELD: Key<Read<usize>> = Key::new("limit.held");
 
 /// `limit.soft` (bytes): reaching it purges unused pages; 0: none; 95 % of the container's memory

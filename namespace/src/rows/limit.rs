@@ -43,7 +43,7 @@ pub static ROWS: &[Spec] = &[
         Size,
         Bytes,
         |_| limits::held(),
-        "bytes held now, as the bounds count them: the holes in slabs too (stats.holes)"
+        "bytes held now, as limit.hard counts them: with stats.holes, which limit.soft leaves out"
     ),
     ro!(
         "limit.soft_reached",

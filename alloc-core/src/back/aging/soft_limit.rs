@@ -109,7 +109,7 @@ fn read(known: Bound) -> usize {
         None => known.bytes(),
     };
     let bytes = bytes.min(Bound::MOST);
-    READ_AT.store(held::bytes().saturating_add(bytes / READ_AGAIN), Relaxed);
+    READ_AT.store(held::bytes_with_memory().saturating_add(bytes / READ_AGAIN), Relaxed);
     replace(&BOUND, &PURGE_AT, known, bytes)
 }
 
@@ -139,7 +139,8 @@ pub(crate) fn is_due() -> bool {
 pub(crate) fn reached() -> bool {
     DUE.store(false, Relaxed);
     let soft = bytes();
-    let is_reached = soft != 0 && level(held::bytes(), soft, PURGE_AT.load(Relaxed)) == Level::Due;
+    let is_reached =
+        soft != 0 && level(held::bytes_with_memory(), soft, PURGE_AT.load(Relaxed)) == Level::Due;
     if is_reached {
         REACHED.fetch_add(1, Relaxed);
     }
@@ -153,11 +154,18 @@ pub(crate) fn reaches() -> u64 {
 
 /// Notes that unused pages were purged, and when the next purge is due.
 pub(crate) fn note_purge() {
-    PURGE_AT.store(put_off(held::bytes(), known().bytes()), Relaxed);
+    PURGE_AT.store(put_off(held::bytes_with_memory(), known().bytes()), Relaxed);
 }
 
-/// Notes that all arenas hold `pages` pages now, and with that whether anything is due.
+/// Notes that so many holes in slabs have memory again, or their slab is gone.
+pub(crate) fn note_filled_holes(pages: u32) {
+    note_held(held::note_filled_holes(pages));
+}
+
+/// Notes that all arenas hold `pages` pages now, holes among them, and with that whether anything
+/// is due.
 pub(super) fn note_held(pages: usize) {
+    let pages = held::without_holes(pages);
     match known() {
         Bound::NotRead if pages < WORTH_A_LOOK => {}
         Bound::NotRead => DUE.store(true, Relaxed),

@@ -5,6 +5,7 @@
 //! until a block that lies in it is handed out. Marks and purging are under the lock of the slab's
 //! guard, as free bits are. [`crate::middle::passes::hole_pass`] looks for holes.
 
+use crate::back::aging::{held, soft_limit};
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
 use crate::middle::arena_counts::MAX_ARENAS;
@@ -91,6 +92,7 @@ impl Holes {
         PURGED.add(count);
         if let Some(all) = IN_ARENAS.get(arena as usize) {
             all.add(count);
+            held::note_holes(pages.count_ones());
         }
     }
 
@@ -123,6 +125,7 @@ impl Holes {
             && let Some(all) = IN_ARENAS.get(arena as usize)
         {
             all.sub(u64::from(pages));
+            soft_limit::note_filled_holes(pages);
         }
     }
 }
