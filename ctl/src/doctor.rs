@@ -201,7 +201,10 @@ fn fragmentation(snapshot: &Snapshot) -> Option<Found> {
         wasted(bin) >= 4 * MIB && percent(bin.stats.curregs, blocks) < 50
     };
     let worst: Vec<&Bin> = bins.into_iter().filter(sparse).take(3).collect();
+    // Holes have no memory; of which classes they are is not known.
+    let all: usize = snapshot.merged.bins.iter().map(wasted).sum();
     let weight = worst.iter().map(|bin| wasted(bin)).sum::<usize>();
+    let weight = weight.min(all.saturating_sub(snapshot.totals.holes));
     if !is_much(weight, 16 * MIB, 10, snapshot) {
         return None;
     }

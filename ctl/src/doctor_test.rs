@@ -188,6 +188,17 @@ fn sparse_slabs() {
     );
 }
 
+/// Holes are free, but have no memory.
+#[test]
+fn holes_are_no_fragmentation() {
+    let mut snapshot = healthy();
+    snapshot.merged.bins = vec![bin(64, 102_400, 1600), bin(256, 51_200, 2000)];
+    snapshot.totals.holes = 90 * MIB;
+    assert!(examine(&snapshot)[0].what.starts_with("116.2 MiB are free in slabs"));
+    snapshot.totals.holes = 200 * MIB;
+    assert_eq!(examine(&snapshot), []);
+}
+
 #[test]
 fn remote_frees_wait() {
     let (what, help) = one("remote", |snapshot| snapshot.totals.remote_pending = 80 * MIB);
