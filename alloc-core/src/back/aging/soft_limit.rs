@@ -163,7 +163,8 @@ pub(crate) fn note_filled_holes(pages: u32) {
 }
 
 /// Notes that all arenas hold `pages` pages now, holes among them, and with that whether anything
-/// is due.
+/// is due. In line, because small programs run it, and nothing else here.
+#[inline(always)]
 pub(super) fn note_held(pages: usize) {
     let pages = held::without_holes(pages);
     match known() {
