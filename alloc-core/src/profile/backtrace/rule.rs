@@ -219,10 +219,20 @@ impl<const N: usize> RuleTable<N> {
         mixed as usize % N
     }
 
+    /// Returns the rule of an address and its index, if the table has it. It is at one of two
+    /// places, which are in one cache line, so that two addresses of a stack have room where their
+    /// hashes are the same.
+    #[inline]
+    fn find(&self, address: usize) -> Option<(Packed, usize)> {
+        let first = Self::index_of(address);
+        let at = |index: usize| Some((self.places.get(index)?.rule_of(address)?, index));
+        at(first).or_else(|| at(first ^ 1))
+    }
+
     /// Returns the rule of an address, if the table has it.
     #[inline(always)]
     pub(super) fn get(&self, address: usize) -> Option<Packed> {
-        self.places.get(Self::index_of(address))?.rule_of(address)
+        self.find(address).map(|(rule, _)| rule)
     }
 
     /// As [`RuleTable::get`], for a walk that found its last rule at the index `at`, which becomes
@@ -236,16 +246,31 @@ impl<const N: usize> RuleTable<N> {
         if let Some(rule) = self.places.get(next)?.rule_of(address) {
             return Some(rule);
         }
-        *at = Self::index_of(address);
-        if next == 0 {
-            before.next.store(*at as u32, Relaxed);
-        }
-        self.places.get(*at)?.rule_of(address)
+        let other = self.find_other(before, address);
+        *at = other.map_or_else(|| Self::index_of(address), |(_, found)| found);
+        other.map(|(rule, _)| rule)
     }
 
-    /// Notes the rule of an address, in place of another address's rule.
+    /// Returns the rule of an address and its index, if the table has it. If no place is known to
+    /// come after `before`, that one is from now on.
+    #[inline(never)]
+    fn find_other(&self, before: &Place, address: usize) -> Option<(Packed, usize)> {
+        let (rule, found) = self.find(address)?;
+        if before.next.load(Relaxed) == 0 {
+            before.next.store(found as u32, Relaxed);
+        }
+        Some((rule, found))
+    }
+
+    /// Notes the rule of an address, if need be in place of another address's rule.
     pub(super) fn put(&self, address: usize, Packed(word): Packed) {
-        let Some(place) = self.places.get(Self::index_of(address)) else { return };
+        let first = Self::index_of(address);
+        let is_free = |index: &usize| {
+            self.places.get(*index).is_some_and(|place| place.rule.load(Relaxed) == 0)
+        };
+        let known = self.find(address).map(|(_, index)| index);
+        let index = known.or_else(|| Some(first).filter(is_free)).unwrap_or(first ^ 1);
+        let Some(place) = self.places.get(index) else { return };
         let word = word.get();
         self.is_used.store(true, Relaxed);
         place.rule.store(word, Relaxed);
@@ -330,6 +355,23 @@ mod tests {
             }
         }
         assert!(walk.iter().all(|address| table.get(*address) == Some(rule(*address))));
+    }
+
+    #[test]
+    fn fixed_two_addresses_of_one_place_are_both_known() {
+        let table: RuleTable<64> = RuleTable::new();
+        let index = RuleTable::<64>::index_of;
+        let other = (2..1000).find(|address| index(*address) == index(1)).expect("an address");
+        let rule = |address: usize| Rule::Step(step(Base::Frame, address as i32)).pack();
+        for address in [1, other] {
+            table.put(address, rule(address));
+        }
+        for _ in 0..3 {
+            let mut at = 0;
+            for address in [1, other, 1] {
+                assert_eq!(table.get_next(&mut at, address), Some(rule(address)), "{address}");
+            }
+        }
     }
 
     #[test]
