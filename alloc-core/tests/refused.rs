@@ -8,7 +8,9 @@
 mod common;
 mod shadow;
 
+use common::block::Block;
 use common::child::{play_well, scenario};
+use lumalloc::raw;
 use lumalloc::testing::{Refused, fail_system_calls, fail_system_calls_of, forgotten_pages};
 use shadow::op;
 use shadow::world::World;
@@ -56,9 +58,24 @@ fn huge_pages_for_everything_with_each_kind_refused() {
 }
 
 #[test]
+fn samples_of_a_large_heap_with_each_kind_refused() {
+    for kind in 0..Refused::EACH.len() {
+        for period in PERIODS {
+            let conf = "prof:true,lg_prof_sample:9,prof_final:false,dirty_decay_ms:0";
+            play_well(&format!("samples {kind} {period}"), conf);
+        }
+    }
+}
+
+#[test]
 #[ignore = "a scenario of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
+    if let Some(numbers) = name.strip_prefix("samples ") {
+        let (kind, period) = numbers.split_once(' ').expect("two numbers");
+        let kind: usize = kind.parse().expect("a number");
+        return samples(Refused::EACH[kind], period.parse().expect("a number"));
+    }
     let numbers: Vec<u64> = name.split(' ').map(|word| word.parse().expect("a number")).collect();
     let [kind, period] = numbers.as_slice() else { panic!("no kind and period: {name}") };
     let index = u8::try_from(*kind).expect("a small number");
@@ -76,4 +93,33 @@ fn run(seed: u8, kind: Refused, period: u64) {
     assert_eq!(forgotten_pages(), 0);
     lumalloc::checks::all();
     world.end();
+}
+
+/// Samples lie in chunks beside so much memory.
+const BALLAST: usize = 256 << 20;
+
+/// Allocates and frees blocks, most of them samples, beside a large heap. Each keeps its contents.
+fn samples(kind: Refused, period: u64) {
+    let ballast = raw::malloc(BALLAST);
+    assert!(!ballast.is_null());
+    fail_system_calls_of(period, kind);
+    let block = |n: usize| {
+        let length = n % 97 * 160 + 16;
+        Block::filled(raw::malloc(length), length, n as u64)
+    };
+    for _ in 0..3 {
+        let blocks: Vec<Block> = (0..2000).filter_map(block).collect();
+        blocks.into_iter().for_each(free);
+    }
+    fail_system_calls(0);
+    assert_eq!(forgotten_pages(), 0);
+    lumalloc::checks::all();
+    // SAFETY: this function's own block.
+    unsafe { raw::free(ballast) };
+}
+
+fn free(block: Block) {
+    block.check(block.length);
+    // SAFETY: a live block, not used afterwards.
+    unsafe { raw::free(block.ptr()) };
 }

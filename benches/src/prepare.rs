@@ -60,6 +60,15 @@ impl Places {
     }
 }
 
+/// Compiles a program of `c/` that needs no harness, and returns its path.
+pub(crate) fn c_program(places: &Places, name: &str, more: &[&str]) -> Result<PathBuf, String> {
+    let path = places.built(&format!("lumalloc-bench-{name}"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(more);
+    finish(gcc.arg(places.benches(&format!("c/{name}.c"))).arg("-o").arg(&path))?;
+    Ok(path)
+}
+
 /// The full path of the checkout that `LUMALLOC_OLD` names.
 fn old_checkout(named: Option<OsString>) -> Result<PathBuf, String> {
     let named = named.ok_or_else(|| {

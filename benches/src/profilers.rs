@@ -13,7 +13,7 @@ use crate::sources::debian_version;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A way to run the program.
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let library = ours.shared_object.clone().ok_or("our shared object was not built")?;
     let mut facts = machine::facts(&[ours], &format!("profilers --rounds {rounds}"));
     facts.push(("heaptrack".to_owned(), debian_version("heaptrack")));
-    let program = built(&places)?;
+    let program = prepare::c_program(&places, "profilers", &[])?;
     for round in 0..rounds as usize {
         for (load, (_, words)) in LOADS.iter().enumerate() {
             for turn in 0..WAYS.len() {
@@ -84,14 +84,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     println!("{text}");
     fs::write(places.benches("results/profilers.md"), text)
         .map_err(|error| format!("profilers.md: {error}"))
-}
-
-fn built(places: &Places) -> Result<PathBuf, String> {
-    let path = places.built("lumalloc-bench-profilers");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);
-    finish(gcc.arg(places.benches("c/profilers.c")).arg("-o").arg(&path))?;
-    Ok(path)
 }
 
 fn one(

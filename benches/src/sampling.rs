@@ -10,7 +10,7 @@ use crate::prepare::{self, Places, finish};
 use crate::report::aligned;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A description of a loop, and the arguments of `c/sampling.c`.
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let ours = prepare::contender(&places, peers::by_name(peers::OURS)?, (true, false))?;
     let library = ours.shared_object.clone().ok_or("our shared object was not built")?;
     let facts = machine::facts(&[ours], &format!("sampling --rounds {rounds}"));
-    let program = built(&places)?;
+    let program = prepare::c_program(&places, "sampling", &["-D_GNU_SOURCE"])?;
     let mut runs = vec![Vec::new(); LOADS.len()];
     for _ in 0..rounds {
         for ((name, words), runs) in LOADS.iter().zip(&mut runs) {
@@ -67,14 +67,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     println!("{text}");
     fs::write(places.benches("results/sampling.md"), text)
         .map_err(|error| format!("sampling.md: {error}"))
-}
-
-fn built(places: &Places) -> Result<PathBuf, String> {
-    let path = places.built("lumalloc-bench-sampling");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]);
-    finish(gcc.arg(places.benches("c/sampling.c")).arg("-o").arg(&path).arg("-ldl"))?;
-    Ok(path)
 }
 
 fn one(library: &Path, program: &Path, words: &[&str]) -> Result<Run, String> {

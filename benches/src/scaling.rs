@@ -8,14 +8,14 @@
 mod picture;
 
 use crate::peers;
-use crate::prepare::{self, Places, finish};
+use crate::prepare::{self, Places};
 use crate::programs::launch::read_usage;
 use crate::report::aligned;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const WORKLOADS: [&str; 4] = ["own", "pass", "buffers", "dying"];
@@ -100,7 +100,8 @@ fn measured(places: &Places) -> Result<Rows, String> {
     let launch = prepare::programs(places)?.launch;
     let ours = prepare::contender(places, peers::by_name(peers::OURS)?, (true, false))?;
     let library = ours.shared_object.ok_or("our shared object was not built")?;
-    let program = built(places)?;
+    let program =
+        prepare::c_program(places, "scaling", &["-fno-builtin-malloc", "-fno-builtin-free"])?;
     let mut rows = Rows::new();
     for (number, workload) in WORKLOADS.into_iter().enumerate() {
         for threads in THREADS {
@@ -110,15 +111,6 @@ fn measured(places: &Places) -> Result<Rows, String> {
         }
     }
     Ok(rows)
-}
-
-fn built(places: &Places) -> Result<PathBuf, String> {
-    let path = places.built("lumalloc-bench-scaling");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);
-    gcc.args(["-fno-builtin-malloc", "-fno-builtin-free"]);
-    finish(gcc.arg(places.benches("c/scaling.c")).arg("-o").arg(&path))?;
-    Ok(path)
 }
 
 fn one(
