@@ -4,8 +4,9 @@
 //! The system maps a file in windows of 64 KiB, or as large as the pages of its cache are. What a
 //! program runs to start, to allocate and to exit is some 150 KiB of a megabyte. Spread over all of
 //! it, this code takes 540 KiB of a small program's memory; side by side, 200. A module that is
-//! missing here costs memory and nothing else. `rustc` gives each function a section of its own,
-//! and a linker script for GNU ld and LLD puts these sections first.
+//! missing here costs memory and nothing else. `rustc` gives each function and each variable a
+//! section of its own, and a linker script for GNU ld and LLD puts those of the code first, and
+//! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
 pub(crate) const ALWAYS: [&str; 45] = [
@@ -82,6 +83,36 @@ pub(crate) const WITH_THREADS: [&str; 15] = [
 /// Tables that every allocation of an unknown size reads.
 const TABLES: &str = "lumalloc::ground::size_class";
 
+/// Large tables of which most programs use a small part. They lie behind the small variables, so
+/// that these share a few pages; a page that is written to is a process's own memory.
+pub(crate) const SPARSE: [&str; 25] = [
+    "lumalloc::back::map::page_words::ROOT",
+    "lumalloc::back::metadata::CHUNKS",
+    "lumalloc::front::life::explicit::PLACES",
+    "lumalloc::front::modes::guarded::TABLE",
+    "lumalloc::ground::conf_record::RECORD",
+    "lumalloc::ground::prof_prefix::CURRENT",
+    "lumalloc::ground::prof_prefix::OPTION",
+    "lumalloc::middle::arenas::arena_list::ARENAS",
+    "lumalloc::middle::owners::owner::OWNERS",
+    "lumalloc::middle::slabs::holes::IN_ARENAS",
+    "lumalloc::observe::destroyed::ENDED",
+    "lumalloc::observe::regions::LIST",
+    "lumalloc::profile::backtrace::TABLE",
+    "lumalloc::profile::backtrace::checked::DEPTHS",
+    "lumalloc::profile::live::PARTS",
+    "lumalloc::profile::names::TABLE",
+    "lumalloc_namespace::self_description::effective::TEXT",
+    "lumalloc_namespace::self_description::option_text::LIMITS",
+    "lumalloc_namespace::snapshot::PUBLISHER",
+    "lumalloc_profile::log::NAME",
+    "lumalloc_profile::monitor::OUTPUT",
+    "lumalloc_profile::mprof::NAME",
+    "lumalloc_profile::scratch::SPARE_WORDS",
+    "lumalloc_region::stacks::HEADS",
+    "lumalloc_region::usage::RECORDS",
+];
+
 /// Returns the linker script. It is beside the linker's own one, which does the rest.
 fn script() -> String {
     // `cfree` is another name of `free`, and their section has the name of one of them.
@@ -95,6 +126,11 @@ fn script() -> String {
     let (always, with_threads): (String, String) =
         (always.map(code).collect(), with_threads.map(code).collect());
     let tables: String = tables.map(|name| format!("    *(.rodata.{name})\n")).collect();
+    let sparse = |section: &str| -> String {
+        let names = SPARSE.iter().flat_map(|path| patterns(path));
+        names.map(|name| format!("    *({section}.{name})\n")).collect()
+    };
+    let (sparse_data, sparse) = (sparse(".data"), sparse(".bss"));
     // The C library's part of each shared object registers handlers of fork, by way of the table of
     // procedures. The symbols are those that linkers form of a section with such a name.
     format!(
@@ -116,6 +152,16 @@ SECTIONS {{
   }}
 }}
 INSERT BEFORE .eh_frame_hdr;
+SECTIONS {{
+  .data.sparse : {{
+{sparse_data}  }}
+}}
+INSERT AFTER .data;
+SECTIONS {{
+  .bss.sparse (NOLOAD) : {{
+{sparse}  }}
+}}
+INSERT AFTER .bss;
 "
     )
 }

@@ -86,6 +86,28 @@ fn the_code_that_every_program_runs_is_side_by_side() {
     }
 }
 
+/// The large tables are in the list of build/working_set.rs, so the small variables share pages.
+#[test]
+fn the_large_tables_lie_behind_the_small_variables() {
+    let library = liblumalloc();
+    let sections = told("readelf", &["--sections", "--wide"], &library);
+    let range = |name: &str| {
+        let line = sections.lines().find_map(|line| line.split_once(&format!("] {name} ")))?;
+        let mut fields = line.1.split_whitespace().skip(1);
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        Some(address..address + u64::from_str_radix(fields.nth(1)?, 16).ok()?)
+    };
+    let small = [".data", ".bss"].map(|name| range(name).expect("a section with such variables"));
+    let symbols = told("nm", &["--demangle", "--defined-only", "--print-size"], &library);
+    let large = symbols.lines().filter(|line| {
+        let [address, size] = [0, 1].map(|at| line.split(' ').nth(at).unwrap_or_default());
+        let number = |text| u64::from_str_radix(text, 16).unwrap_or(0);
+        number(size) >= 1024 && small.iter().any(|range| range.contains(&number(address)))
+    });
+    assert_eq!(large.collect::<Vec<&str>>(), [""; 0]);
+    assert!(small.iter().all(|range| !range.is_empty() && range.end - range.start < 8192));
+}
+
 /// What a small program runs is in the list of build/working_set.rs, so none of it is elsewhere.
 #[test]
 fn a_small_program_runs_no_other_code_of_the_library() {
