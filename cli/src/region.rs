@@ -11,7 +11,7 @@ use lumalloc_region::SharedRegion;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, reason};
-use crate::profile::output::{self, Stop};
+use crate::profile::output;
 use arguments::{Action, RegionArguments};
 
 /// What `lumalloc region stat` shows.
@@ -44,17 +44,18 @@ pub(crate) fn region(arguments: &RegionArguments) -> Outcome {
     match &arguments.action {
         Action::Stat(of) => {
             let report = report(&mut open(&of.file)?);
-            print(of.json, &report, |out| write(&report, out))
+            output::json_or(of.json, &report, |out| write(&report, out)).map_err(failure)
         }
         Action::Walk(of) => {
             let mut blocks = Vec::new();
             let mut see = |address, bytes| blocks.push(Block { address, bytes });
             open(&of.file)?.for_each_block(&mut see);
-            print(of.json, &blocks, |out| {
+            output::json_or(of.json, &blocks, |out| {
                 blocks
                     .iter()
                     .try_for_each(|block| writeln!(out, "{:x} {}", block.address, block.bytes))
             })
+            .map_err(failure)
         }
         Action::Check(of) => {
             if open(&of.file)?.is_whole() {
@@ -128,23 +129,6 @@ fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
         }
         Some(process) => writeln!(out, "lock      process {process} was in a call"),
     }
-}
-
-/// Writes a report as JSON, or as `text` does.
-fn print(
-    json: bool,
-    report: &impl Serialize,
-    text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> Outcome {
-    let written = output::stream(None, |out| {
-        if json {
-            serde_json::to_writer_pretty(&mut *out, report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-            return Ok(());
-        }
-        text(out).map_err(Stop::from)
-    });
-    written.map_err(failure)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use lumalloc_report::input_file;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, printable, reason};
-use crate::profile::output::{self, Stop};
+use crate::profile::output;
 use arguments::{MethodArgument, ReplayArguments};
 use line::parse;
 use plan::{Plan, Planner, Recorded};
@@ -68,14 +68,8 @@ struct Place {
 pub(crate) fn replay(arguments: &ReplayArguments) -> Outcome {
     let plan = read(&arguments.trace, arguments.method).map_err(failure)?;
     let report = report(&plan, arguments).ok_or_else(|| failure("no memory for a region"))?;
-    let written = output::stream(None, |out| {
-        if arguments.json {
-            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-            return Ok(());
-        }
-        write(&report, arguments.top as usize, out).map_err(Stop::from)
-    });
+    let written =
+        output::json_or(arguments.json, &report, |out| write(&report, arguments.top as usize, out));
     written.map_err(failure)
 }
 

@@ -127,6 +127,15 @@ fn each_method_and_discipline_replays_it() {
 }
 
 #[test]
+fn json_does_not_control_a_terminal() {
+    let trace = Trace::new("controls", "0:10:100:0:7000:b:file=a\u{202e}\u{9b}\".c,line=1:\n");
+    let (_, text, _) = trace.run(&["--json"]);
+    assert!(text.contains("\"a\\u202e\\u009b\\\".c:1\""), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["live"][0]["place"], "a\u{202e}\u{9b}\".c:1");
+}
+
+#[test]
 fn json_has_the_same_numbers() {
     let trace = Trace::new("json", TRACE);
     let (_, text, _) = trace.run(&["--json"]);

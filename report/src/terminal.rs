@@ -27,15 +27,21 @@ pub(crate) fn printable(text: String) -> String {
     text.replace(controls, "\u{fffd}")
 }
 
-/// Returns a value as JSON in one line. What controls a terminal is escaped: JSON itself asks for
-/// that only below U+0020.
+/// Returns a value as JSON in one line, without characters that control a terminal.
 pub(crate) fn json_text(json: &Json) -> String {
-    let text = json.to_string();
-    if !text.contains(controls) {
-        return text;
+    escaped(json.to_string())
+}
+
+/// Returns a JSON text in which what controls a terminal is escaped: JSON itself asks for that only
+/// below U+0020. The lines stay.
+#[must_use]
+pub fn escaped(json: String) -> String {
+    let controls = |character| character != '\n' && controls(character);
+    if !json.contains(controls) {
+        return json;
     }
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
         if controls(character) {
             // Writing to a string cannot fail. Each of these has four digits.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));

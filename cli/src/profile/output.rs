@@ -6,6 +6,9 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use lumalloc_report::terminal::escaped;
+use serde::Serialize;
+
 use super::unfinished::Unfinished;
 use crate::failure::reason;
 
@@ -43,6 +46,22 @@ pub(crate) fn stream(
     written.map_err(|stop| match stop {
         Stop::Input(message) => message,
         Stop::Output(error) => format!("{name}: {}", reason(&error)),
+    })
+}
+
+/// Writes a value as JSON to standard output, or else the text that `text` makes of it. The error
+/// says what went wrong.
+pub(crate) fn json_or(
+    json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), String> {
+    stream(None, |out| {
+        if !json {
+            return Ok(text(out)?);
+        }
+        let value = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
+        Ok(writeln!(out, "{}", escaped(value))?)
     })
 }
 
