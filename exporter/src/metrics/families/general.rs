@@ -62,7 +62,7 @@ pub(super) static SETTINGS: &[Def] = &[
         Settings,
         Made(&[], made::soft_limit, &["limit.soft"]),
     )
-    .says("Bytes held at which unused pages are purged; +Inf: no limit."),
+    .says("Bytes with memory at which unused pages are purged; +Inf: no limit."),
     gauge(
         "lumalloc_hard_limit_bytes",
         Unit::Bytes,
@@ -71,7 +71,7 @@ pub(super) static SETTINGS: &[Def] = &[
     )
     .says("Bytes held beyond which allocations fail; +Inf: no limit."),
     gauge("lumalloc_held_bytes", Unit::Bytes, Settings, Sum(&["limit.held"]))
-        .says("Bytes held, as the limits count them."),
+        .says("Bytes held, as limit.hard counts them: with free pages inside slabs."),
     gauge("lumalloc_dirty_decay_seconds", Unit::Seconds, Settings, Sum(&["arenas.dirty_decay_ms"]))
         .says("How long new arenas keep unused dirty pages; +Inf: for ever."),
     gauge("lumalloc_muzzy_decay_seconds", Unit::Seconds, Settings, Sum(&["arenas.muzzy_decay_ms"]))
