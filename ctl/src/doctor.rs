@@ -4,9 +4,11 @@
 //! a healthy process gets no finding: a share of the memory in use, and always at least a few
 //! megabytes.
 
+mod limits;
+
 use super::numbers::MutexStats;
 use super::regions::Region;
-use super::snapshot::{Bin, Settings, Snapshot};
+use super::snapshot::{Bin, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::format;
@@ -54,7 +56,7 @@ type Rule = fn(&Snapshot) -> Option<Found>;
 
 /// All rules by name.
 const RULES: [(&str, Rule); 13] = [
-    ("limit", limit),
+    ("limit", limits::limit),
     ("dirty", dirty),
     ("muzzy", muzzy),
     ("thread-caches", thread_caches),
@@ -88,41 +90,6 @@ fn percent(part: usize, whole: usize) -> usize {
 /// Whether bytes are worth a finding: at least `least`, and `share` per cent of the memory in use.
 fn is_much(part: usize, least: usize, share: usize, snapshot: &Snapshot) -> bool {
     part >= least && percent(part, snapshot.totals.active) >= share
-}
-
-fn limit(snapshot: &Snapshot) -> Option<Found> {
-    let Settings { held, soft_limit, hard_limit, .. } = snapshot.settings;
-    // The soft one leaves holes out.
-    let limits =
-        [("limit.soft", soft_limit, snapshot.totals.resident), ("limit.hard", hard_limit, held)];
-    let limits = limits.into_iter().filter_map(|(name, limit, held)| Some((name, limit?, held)));
-    // That which is nearest; of equals the last, because it refuses.
-    let (name, limit, held) = limits.max_by_key(|(_, limit, held)| percent(*held, *limit))?;
-    (percent(held, limit) >= 90).then(|| Found {
-        weight: limit,
-        what: format!(
-            "{} of the {} that {name} allows are held ({} %).",
-            bytes(held),
-            bytes(limit),
-            percent(held, limit)
-        ),
-        help: format!(
-            "Do arena.4096.purge, which gives back up to {}; raise {name}; or see what holds the \
-             {} that are allocated{}.",
-            bytes(snapshot.totals.dirty + snapshot.totals.muzzy),
-            bytes(snapshot.totals.allocated),
-            if name == "limit.hard" { holes(snapshot) } else { String::new() }
-        ),
-    })
-}
-
-/// What the hard bound counts, although it has no memory, if it is worth a word.
-fn holes(snapshot: &Snapshot) -> String {
-    let holes = snapshot.settings.held.saturating_sub(snapshot.totals.resident);
-    match holes >= 16 * MIB {
-        true => format!(", and the {} of holes in slabs, which count as held", bytes(holes)),
-        false => String::new(),
-    }
 }
 
 fn dirty(snapshot: &Snapshot) -> Option<Found> {

@@ -5,10 +5,10 @@ use crate::numbers::BinStats;
 use crate::snapshot::Arena;
 use std::vec;
 
-const GIB: usize = 1 << 30;
+pub(super) const GIB: usize = 1 << 30;
 
 /// A process in good health, with a gigabyte in use.
-fn healthy() -> Snapshot {
+pub(super) fn healthy() -> Snapshot {
     let mut snapshot = Snapshot::default();
     snapshot.totals.active = GIB;
     snapshot.totals.allocated = 900 * MIB;
@@ -25,7 +25,7 @@ fn healthy() -> Snapshot {
 
 /// Applies `harm` to a healthy process and returns the one finding about it.
 #[track_caller]
-fn one(rule: &str, harm: impl FnOnce(&mut Snapshot)) -> (String, String) {
+pub(super) fn one(rule: &str, harm: impl FnOnce(&mut Snapshot)) -> (String, String) {
     let mut snapshot = healthy();
     harm(&mut snapshot);
     let found = examine(&snapshot);
@@ -39,55 +39,6 @@ fn health_has_no_findings() {
     assert_eq!(examine(&healthy()), []);
     assert_eq!(examine(&Snapshot::default()), []);
     assert_eq!(examine(&Snapshot::take()), []);
-}
-
-#[test]
-fn a_limit_is_near() {
-    let (what, help) = one("limit", |snapshot| {
-        snapshot.settings.soft_limit = Some(2 * GIB);
-        snapshot.settings.hard_limit = Some(GIB + 100 * MIB);
-    });
-    assert_eq!(what, "1.0 GiB of the 1.1 GiB that limit.hard allows are held (95 %).");
-    assert_eq!(
-        help,
-        "Do arena.4096.purge, which gives back up to 40.0 MiB; raise limit.hard; or see what holds \
-         the 900.0 MiB that are allocated."
-    );
-    let (what, _) = one("limit", |snapshot| snapshot.settings.soft_limit = Some(GIB));
-    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
-}
-
-#[test]
-fn the_nearest_limit_is_told() {
-    let (what, _) = one("limit", |snapshot| {
-        snapshot.settings.soft_limit = Some(GIB);
-        snapshot.settings.hard_limit = Some(4 * GIB);
-    });
-    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
-    let (what, _) = one("limit", |snapshot| {
-        snapshot.settings.soft_limit = Some(GIB);
-        snapshot.settings.hard_limit = Some(GIB);
-    });
-    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.hard allows are held (104 %).");
-    let mut with_holes = healthy();
-    with_holes.settings.held = 2 * GIB;
-    with_holes.settings.soft_limit = Some(2 * GIB);
-    assert_eq!(examine(&with_holes), [], "the soft limit leaves holes out");
-}
-
-/// Holes in slabs have no memory, but the hard limit counts them.
-#[test]
-fn a_limit_is_near_because_of_holes() {
-    let (what, help) = one("limit", |snapshot| {
-        snapshot.settings.hard_limit = Some(2 * GIB);
-        snapshot.settings.held = 2 * GIB - 50 * MIB;
-    });
-    assert_eq!(what, "2.0 GiB of the 2.0 GiB that limit.hard allows are held (97 %).");
-    assert_eq!(
-        help,
-        "Do arena.4096.purge, which gives back up to 40.0 MiB; raise limit.hard; or see what holds \
-         the 900.0 MiB that are allocated, and the 924.0 MiB of holes in slabs, which count as held."
-    );
 }
 
 #[test]

@@ -60,6 +60,9 @@ pub struct Arena {
     pub dirty_decay_ms: isize,
     /// How long unused muzzy pages are kept, in milliseconds; -1: for ever.
     pub muzzy_decay_ms: isize,
+    /// `arena.<i>.limit`, if there is one.
+    #[serde(default)]
+    pub limit: Option<usize>,
     /// The memory and threads of the arena.
     pub space: ArenaSpace,
     /// How dirty pages were given back.
@@ -188,6 +191,7 @@ impl Arena {
             uptime: from.uptime,
             dirty_decay_ms: from.dirty_decay_ms,
             muzzy_decay_ms: from.muzzy_decay_ms,
+            limit: arenas::limit(index as u32).filter(|bytes| (1..1 << 56).contains(bytes)),
             space: (&from.space).into(),
             dirty: (&from.dirty).into(),
             muzzy: (&from.muzzy).into(),

@@ -187,17 +187,20 @@ impl Keys<'_> {
     }
 
     fn settings(&self) -> Settings {
-        // 0, and a number beyond any memory, mean no limit.
-        let limit = |row| Some(self.get(row, &[])).filter(|bytes| (1..1 << 56).contains(bytes));
         Settings {
             background_thread: self.get("background_thread", &[]),
             tcache: self.get("opt.tcache", &[]),
             narenas: self.get("opt.narenas", &[]),
             dirty_decay_ms: self.get("arenas.dirty_decay_ms", &[]),
             held: self.get("limit.held", &[]),
-            soft_limit: limit("limit.soft"),
-            hard_limit: limit("limit.hard"),
+            soft_limit: self.limit("limit.soft", &[]),
+            hard_limit: self.limit("limit.hard", &[]),
         }
+    }
+
+    /// A limit in bytes. 0, and a number beyond any memory, mean none.
+    fn limit(&self, row: &'static str, indices: &[usize]) -> Option<usize> {
+        Some(self.get(row, indices)).filter(|bytes| (1..1 << 56).contains(bytes))
     }
 
     fn arena(&self, index: usize) -> Arena {
@@ -207,6 +210,7 @@ impl Keys<'_> {
             uptime: self.get("stats.arenas.<i>.uptime", at),
             dirty_decay_ms: self.get("stats.arenas.<i>.dirty_decay_ms", at),
             muzzy_decay_ms: self.get("stats.arenas.<i>.muzzy_decay_ms", at),
+            limit: self.limit("arena.<i>.limit", at),
             space: below!(
                 self,
                 at,

@@ -4,6 +4,8 @@
 mod client;
 
 use client::{any, body, get};
+use lumalloc::control::arenas;
+use lumalloc::raw::{self, Flags};
 use lumalloc_exporter::Exporter;
 use lumalloc_region::{Best, Region, System};
 
@@ -36,4 +38,19 @@ fn the_doctor_says_what_stands_out_and_that_nothing_does() {
 
     drop(region);
     assert_eq!(body(&get(address, "/doctor")), "no problem was found\n");
+    the_limit_of_an_arena_is_told(address);
+}
+
+fn the_limit_of_an_arena_is_told(address: std::net::SocketAddr) {
+    let arena = arenas::create().unwrap();
+    assert!(arenas::set_limit(arena, 10 << 20));
+    let flags = Flags::NONE.arena(arena).uncached();
+    let block = raw::allocate(10 << 20, flags);
+    assert!(!block.is_null() && raw::allocate(1 << 20, flags).is_null());
+    let said = get(address, "/doctor");
+    let what = "limit: 10.0 MiB of the 10.0 MiB that arena.N.limit allows are held (100 %).";
+    let what = what.replace('N', &arena.to_string());
+    assert!(body(&said).starts_with(&what), "{said}");
+    // SAFETY: the block is used no more.
+    unsafe { raw::free(block) };
 }
