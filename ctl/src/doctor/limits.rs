@@ -19,6 +19,8 @@ struct Limit {
     allocated: usize,
     /// What of it has no memory.
     holes: usize,
+    /// Whether what a purge makes holes in slabs counts as before.
+    counts_holes: bool,
 }
 
 impl Limit {
@@ -33,9 +35,11 @@ impl Limit {
             }
             false => String::new(),
         };
+        // How many of the free pages inside slabs are whole is not known.
+        let inside = if self.counts_holes { "" } else { ", and free pages inside slabs" };
         format!(
-            "Do arena.{}.purge, which gives back up to {}; raise {}; or see what holds the {} that \
-             are allocated{holes}.",
+            "Do arena.{}.purge, which gives back up to {}{inside}; raise {}; or see what holds the \
+             {} that are allocated{holes}.",
             self.arena,
             bytes(self.unused),
             self.key,
@@ -75,6 +79,7 @@ fn of_all(snapshot: &Snapshot) -> [Option<Limit>; 2] {
             unused: totals.dirty + totals.muzzy,
             allocated: totals.allocated,
             holes: held.saturating_sub(totals.resident),
+            counts_holes: key == "limit.hard",
         })
     };
     // The soft one leaves holes out.
@@ -96,6 +101,7 @@ fn of_arena(arena: &Arena) -> Option<Limit> {
         unused,
         allocated: arena.allocated(),
         holes: in_use - with_memory,
+        counts_holes: true,
     })
 }
 

@@ -16,8 +16,13 @@ fn a_limit_is_near() {
         "Do arena.4096.purge, which gives back up to 40.0 MiB; raise limit.hard; or see what holds \
          the 900.0 MiB that are allocated."
     );
-    let (what, _) = one("limit", |snapshot| snapshot.settings.soft_limit = Some(GIB));
+    let (what, help) = one("limit", |snapshot| snapshot.settings.soft_limit = Some(GIB));
     assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
+    assert_eq!(
+        help,
+        "Do arena.4096.purge, which gives back up to 40.0 MiB, and free pages inside slabs; raise \
+         limit.soft; or see what holds the 900.0 MiB that are allocated."
+    );
 }
 
 #[test]
