@@ -111,6 +111,10 @@ fn dirty(snapshot: &Snapshot) -> Option<Found> {
              arena.4096.purge.",
             arena.index
         )
+    } else if snapshot.settings.locked >= dirty {
+        "The program has locked its memory (mlockall), which goes back only with its addresses: \
+         start it with retain:false."
+            .into()
     } else if snapshot.settings.background_thread || snapshot.totals.background_threads > 0 {
         format!(
             "They are kept for {} ms: lower arenas.dirty_decay_ms and each \

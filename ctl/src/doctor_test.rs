@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::numbers::BinStats;
-use crate::snapshot::Arena;
+use crate::snapshot::{Arena, Settings};
 use std::vec;
 
 pub(super) const GIB: usize = 1 << 30;
@@ -79,6 +79,35 @@ fn many_dirty_pages() {
 }
 
 /// What was written while the process runs counts, and not the option.
+/// No purge gives back what is locked, but `retain:false` does.
+#[test]
+fn dirty_pages_of_a_program_that_locks_its_memory() {
+    let (_, help) = one("dirty", |snapshot| {
+        snapshot.totals.dirty = 400 * MIB;
+        snapshot.settings.background_thread = true;
+        snapshot.settings.locked = GIB;
+    });
+    assert_eq!(
+        help,
+        "The program has locked its memory (mlockall), which goes back only with its addresses: \
+         start it with retain:false."
+    );
+}
+
+#[test]
+#[allow(unsafe_code, reason = "memory is locked by the system's function")]
+fn what_a_program_locks_is_read() {
+    let block = vec![1u8; 16 << 10];
+    // SAFETY: locking changes no contents.
+    if unsafe { libc::mlock(block.as_ptr().cast(), block.len()) } != 0 {
+        eprintln!("not tried: locked memory: {}", std::io::Error::last_os_error());
+        return;
+    }
+    assert!(Settings::locked_now() >= block.len());
+    // SAFETY: it was locked above.
+    unsafe { libc::munlock(block.as_ptr().cast(), block.len()) };
+}
+
 #[test]
 fn dirty_pages_are_judged_by_the_time_of_their_arena() {
     let (_, help) = one("dirty", |snapshot| {

@@ -115,6 +115,20 @@ pub struct Settings {
     pub soft_limit: Option<usize>,
     /// `limit.hard`, if there is one.
     pub hard_limit: Option<usize>,
+    /// Bytes that the program has locked in memory (`mlockall`), as far as the system tells.
+    #[serde(default)]
+    pub locked: usize,
+}
+
+impl Settings {
+    /// Returns what `locked` is now. Source: proc(5), `/proc/pid/status`, `VmLck`.
+    #[must_use]
+    pub fn locked_now() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+        kib.unwrap_or(0) << 10
+    }
 }
 
 /// Everything known at one moment.
@@ -282,6 +296,7 @@ fn settings() -> Settings {
         held: limits::held(),
         soft_limit: limit("limit.soft"),
         hard_limit: limit("limit.hard"),
+        locked: Settings::locked_now(),
     }
 }
 

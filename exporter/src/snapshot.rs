@@ -195,6 +195,7 @@ impl Keys<'_> {
             held: self.get("limit.held", &[]),
             soft_limit: self.limit("limit.soft", &[]),
             hard_limit: self.limit("limit.hard", &[]),
+            locked: Settings::locked_now(),
         }
     }
 
