@@ -306,7 +306,7 @@ fn addresses(snapshot: &Snapshot) -> Option<Found> {
 fn region_fragments(snapshot: &Snapshot) -> Option<Found> {
     let regions = snapshot.regions.iter().filter(|region| is_sparse(region));
     let worst = regions.max_by_key(|region| region.s_free)?;
-    let Region { index, name, s_free, m_free, extent, .. } = worst;
+    let Region { name, s_free, m_free, extent, .. } = worst;
     let (free, share) = (bytes(*s_free), percent(*s_free, *extent));
     let total = bytes(*extent);
     let start = format!("Of the region {name} {free} are free, {share} % of its {total}");
@@ -323,10 +323,25 @@ fn region_fragments(snapshot: &Snapshot) -> Option<Found> {
              or one for each size with the method pool."
                 .into()
         } else {
-            let key = format!("vm.region.{index}.compact");
-            format!("Do {key}, which gives back what is free at the ends of segments.")
+            compaction(worst)
         },
     })
+}
+
+/// How free memory goes back. `vm.region.<i>.compact` is refused to requests over HTTP.
+fn compaction(region: &Region) -> String {
+    let how = match &region.file {
+        // Of a long path only the end is known.
+        Some(file) if file.starts_with('/') => format!("Run `lumalloc region compact {file}`"),
+        _ => format!(
+            "Have the program call vmcompact (in Rust Region::compact) or do vm.region.{}.compact",
+            region.index
+        ),
+    };
+    format!(
+        "{how}: it gives back what is free at the ends of segments, not what is between blocks in \
+         use."
+    )
 }
 
 fn is_sparse(region: &Region) -> bool {

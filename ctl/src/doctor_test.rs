@@ -334,9 +334,19 @@ fn a_region_is_far_larger_than_what_is_in_use() {
         assert_eq!(what, "Of the region sessions 160.0 MiB are free, 80 % of its 200.0 MiB.");
         assert_eq!(
             help,
-            "Do vm.region.3.compact, which gives back what is free at the ends of segments."
+            "Have the program call vmcompact (in Rust Region::compact) or do vm.region.3.compact: \
+             it gives back what is free at the ends of segments, not what is between blocks in use."
         );
     }
+    let (_, help) = one("region-fragments", |snapshot| {
+        let file = Some("/srv/sessions".into());
+        snapshot.regions = vec![Region { file, ..region(160, 100 * MIB, "best") }];
+    });
+    assert_eq!(
+        help,
+        "Run `lumalloc region compact /srv/sessions`: it gives back what is free at the ends of \
+         segments, not what is between blocks in use."
+    );
 }
 
 #[test]

@@ -13,8 +13,9 @@ use lumalloc_region::{Best, Region, System};
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const FREE: &str = "region-fragments: Of the region documents 96.1 MiB are free, 99 % of its 96.1 \
-                    MiB.\n    Do vm.region.0.compact, which gives back what is free at the ends of \
-                    segments.\n";
+                    MiB.\n    Have the program call vmcompact (in Rust Region::compact) or do \
+                    vm.region.0.compact: it gives back what is free at the ends of segments, not \
+                    what is between blocks in use.\n";
 
 #[test]
 fn the_doctor_says_what_stands_out_and_that_nothing_does() {
