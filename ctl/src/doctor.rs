@@ -252,7 +252,10 @@ fn locks(snapshot: &Snapshot) -> Option<Found> {
             mutex.total_wait_time / 1_000_000,
             mutex.max_wait_time / 1_000_000
         ),
-        help: "More arenas spread threads: raise vm.regmax, or opt.narenas.".into(),
+        help:
+            "More arenas spread threads: raise opt.narenas for the next start. A raised vm.regmax \
+               only allows what opt.narenas says."
+                .into(),
     })
 }
 

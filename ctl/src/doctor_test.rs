@@ -237,7 +237,11 @@ fn threads_wait_for_a_lock() {
         "Threads slept 5000 times of 90000 for the blocks of 512 bytes of arena 0, 1234 ms in all \
          and 20 ms at most."
     );
-    assert_eq!(help, "More arenas spread threads: raise vm.regmax, or opt.narenas.");
+    assert_eq!(
+        help,
+        "More arenas spread threads: raise opt.narenas for the next start. A raised vm.regmax only \
+         allows what opt.narenas says."
+    );
 }
 
 #[test]
