@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "region_check.h"
 
@@ -127,6 +128,23 @@ static void a_region_is_checked_and_compacted(void)
   CHECK(vmclose(vm) == 0);
 }
 
+/* A thread with descriptors of its own, as the exporter's, of which none is the file's. */
+static void *without_descriptors(void *absolute)
+{
+  if (unshare(CLONE_FILES) != 0) return NULL;
+  for (int number = 3; number < 64; number++) close(number);
+  CHECK(strcmp(buffer_at(of(0, "file")), absolute) == 0);
+  return NULL;
+}
+
+static void close_what_is(const char *path)
+{
+  struct stat file, other;
+  CHECK(stat(path, &file) == 0);
+  for (int number = 3; number < 64; number++)
+    if (fstat(number, &other) == 0 && file.st_ino == other.st_ino && file.st_dev == other.st_dev) close(number);
+}
+
 static void a_region_in_a_file_has_its_name(void)
 {
   char path[] = "/tmp/region_keys_XXXXXX";
@@ -137,7 +155,11 @@ static void a_region_in_a_file_has_its_name(void)
   CHECK(strcmp(buffer_at(of(0, "name")), path + 5) == 0);
   CHECK(strcmp(buffer_at(of(0, "file")), absolute) == 0);
   CHECK(strcmp(text_at(of(0, "discipline")), "file") == 0 && unsigned_at(of(0, "holder")) == 0);
-  CHECK(vmmcleanup(vm) != NULL && vmclose(vm) == 0 && close(fd) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, without_descriptors, absolute) == 0 && pthread_join(thread, NULL) == 0);
+  close_what_is(absolute);
+  CHECK(strcmp(buffer_at(of(0, "file")), absolute) == 0);
+  CHECK(vmmcleanup(vm) != NULL && vmclose(vm) == 0);
 }
 
 static unsigned inside_calls;

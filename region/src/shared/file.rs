@@ -84,21 +84,37 @@ impl File {
     }
 
     /// Copies the path that the file has now, and returns its length. A longer path loses its
-    /// beginning. 0: the descriptor is another file's by now, or there is no `/proc`.
-    pub(super) fn path(&self, into: &mut [u8]) -> usize {
-        if self.length().is_none() {
-            return 0;
-        }
-        let mut link = Line::new();
-        link.text(b"/proc/self/fd/").decimal(self.descriptor() as usize).text(b"\0");
-        let mut path = [0u8; libc::PATH_MAX as usize];
-        let (from, to) = (link.get().as_ptr().cast(), path.as_mut_ptr().cast());
-        // SAFETY: the link ends with NUL, and the buffer has this length.
-        let length = errno::keeping(|| unsafe { libc::readlink(from, to, path.len()) });
-        let whole = path.get(..usize::try_from(length).unwrap_or(0)).unwrap_or(&[]);
+    /// beginning. The file is mapped at `start`, from its beginning. 0: there is no `/proc`, or the
+    /// program closed the descriptor and the file was removed.
+    pub(super) fn path(&self, start: usize, into: &mut [u8]) -> usize {
+        let mut place = [0; libc::PATH_MAX as usize];
+        // The descriptor is that of another file if the program closed it. A thread may have
+        // descriptors of its own, but `/proc/self/fd` has those of the first thread.
+        let whole = errno::keeping(|| match self.linked(&mut place) {
+            0 => maps::path_at(start, &mut place)
+                .filter(|path| identity_of(path) == Some(self.identity()))
+                .map_or(0, CStr::count_bytes),
+            length => length,
+        });
+        let whole = place.get(..whole).unwrap_or(&[]);
         let end = whole.get(whole.len().saturating_sub(into.len())..).unwrap_or(&[]);
         into.iter_mut().zip(end).for_each(|(place, byte)| *place = *byte);
         end.len()
+    }
+
+    /// Copies the path to which the descriptor leads. Returns its length, or 0 if it leads to
+    /// another file.
+    fn linked(&self, into: &mut [u8]) -> usize {
+        let mut line = Line::new();
+        line.text(b"/proc/self/fd/").decimal(self.descriptor() as usize).text(b"\0");
+        let link = CStr::from_bytes_until_nul(line.get()).unwrap_or(c"");
+        if identity_of(link) != Some(self.identity()) {
+            return 0;
+        }
+        let to = into.as_mut_ptr().cast();
+        // SAFETY: the link ends with NUL, and the buffer has this length.
+        let length = unsafe { libc::readlink(link.as_ptr(), to, into.len()) };
+        usize::try_from(length).unwrap_or(0)
     }
 
     /// Returns device and number of the file.

@@ -205,7 +205,7 @@ impl Mapping {
     /// its beginning.
     pub fn path(&self, into: &mut [u8]) -> usize {
         match &self.backing {
-            Backing::File(file) => file.path(into),
+            Backing::File(file) => file.path(self.start, into),
             Backing::Segment(_) => 0,
         }
     }
