@@ -190,6 +190,14 @@ fn a_program_that_leaves_nothing_of_its_own_has_no_leaks() {
     }
 }
 
+/// In a program of C, where there is no libstdc++ whose memory could be given back.
+#[test]
+fn a_program_of_c_that_leaves_nothing_has_no_leaks() {
+    let program = cc("frees_all.c", &[]);
+    let run = Run::preloaded(&program).conf("prof_leak_error:true,lg_prof_sample:0");
+    assert_eq!(run.stdout(), "freed\n");
+}
+
 #[test]
 fn a_profile_is_written_at_each_interval() {
     let program = cc("profile_sites.cc", &[]);
