@@ -35,11 +35,18 @@ impl Limit {
             }
             false => String::new(),
         };
-        // How many of the free pages inside slabs are whole is not known.
-        let inside = if self.counts_holes { "" } else { ", and free pages inside slabs" };
+        // How many of the free pages inside slabs are whole is not known. Beyond the memory of the
+        // container the system ends the process, whatever limit.soft says.
+        let (inside, or_else) = match self.counts_holes {
+            true => ("", ""),
+            false => (
+                ", and free pages inside slabs",
+                ", or the container's memory where it is 95 % of that",
+            ),
+        };
         format!(
-            "Do arena.{}.purge, which gives back up to {}{inside}; raise {}; or see what holds the \
-             {} that are allocated{holes}.",
+            "Do arena.{}.purge, which gives back up to {}{inside}; raise {}{or_else}; or see what \
+             holds the {} that are allocated{holes}.",
             self.arena,
             bytes(self.unused),
             self.key,

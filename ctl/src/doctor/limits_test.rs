@@ -21,7 +21,8 @@ fn a_limit_is_near() {
     assert_eq!(
         help,
         "Do arena.4096.purge, which gives back up to 40.0 MiB, and free pages inside slabs; raise \
-         limit.soft; or see what holds the 900.0 MiB that are allocated."
+         limit.soft, or the container's memory where it is 95 % of that; or see what holds the \
+         900.0 MiB that are allocated."
     );
 }
 
