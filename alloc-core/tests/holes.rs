@@ -125,6 +125,13 @@ fn purging_gives_back_free_pages_inside_slabs() {
     play_well("purged", "dirty_decay_ms:10000000");
 }
 
+/// Nearly all blocks are samples of the heap profiler, which lie in slabs of their own.
+#[test]
+fn free_pages_inside_slabs_of_samples_are_given_back_too() {
+    play_well("purged", "dirty_decay_ms:10000000,prof:true,lg_prof_sample:4");
+    play_well("decays", "dirty_decay_ms:400,prof:true,lg_prof_sample:4");
+}
+
 fn decays() {
     let mut random = Random::new(2);
     let (kept, full) = sparse(&mut random);

@@ -206,10 +206,14 @@ fn are_free(slab: &Slab, first: usize, end: usize) -> bool {
     true
 }
 
-/// Looks for holes in the slabs that the bins of an arena guard.
+/// Looks for holes in the slabs that the bins of an arena guard, those of samples too.
 pub(crate) fn look_in_bins(arena: &'static Arena, look: &mut Look<'_>) {
     for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
-        look.by_holds(|look| look.at_list(&arena.bin(class).slabs.lock().partial));
+        look.by_holds(|look| {
+            let slabs = arena.bin(class).slabs.lock();
+            look.at_list(&slabs.partial);
+            look.at_list(&slabs.samples);
+        });
     }
 }
 
