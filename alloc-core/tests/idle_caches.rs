@@ -7,7 +7,7 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::idling::{forked, wait_for};
-use lumalloc::{control, observe};
+use lumalloc::{Arena, control, observe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -19,7 +19,9 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 #[ignore = "the scenarios of the tests here"]
 fn child() {
     match scenario().as_deref() {
-        Some("sleepers") => sleepers(),
+        Some("sleepers") => sleepers(How::default()),
+        Some("movers") => sleepers(How { arena: Arena::new(), ..How::default() }),
+        Some("watched") => sleepers(How { is_watched: true, ..How::default() }),
         Some("wakers") => wakers(),
         Some("modes") => modes(),
         Some("forks") => forks(),
@@ -50,6 +52,15 @@ fn check(number: u64, kept: &[Vec<u8>]) {
     }
 }
 
+/// How a thread fills its cache.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// The arena whose cache it fills. It sleeps outside of the arena.
+    arena: Option<Arena>,
+    /// Whether each of its operations is seen.
+    is_watched: bool,
+}
+
 /// A thread that fills its cache each time that it is told to.
 struct Sleeper {
     tell: Sender<()>,
@@ -58,14 +69,19 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn start(number: u64) -> Sleeper {
+    fn start(number: u64, how: How) -> Sleeper {
         let (tell, told) = channel::<()>();
         let (answer, done) = channel();
         let thread = std::thread::spawn(move || {
+            if how.is_watched {
+                control::thread::allocatedp().expect("a thread");
+            }
             let mut kept = Vec::new();
             while told.recv().is_ok() {
                 check(number, &kept);
+                let scope = how.arena.map(|arena| arena.enter().expect("a scope"));
                 kept = fill(number);
+                drop(scope);
                 answer.send((control::thread::allocated(), control::thread::deallocated())).ok();
             }
         });
@@ -88,9 +104,9 @@ fn start_passes() {
     drop(vec![1u8; 4 << 20]);
 }
 
-fn start_all() -> Vec<Sleeper> {
+fn start_all(how: How) -> Vec<Sleeper> {
     start_passes();
-    (0..THREADS).map(Sleeper::start).collect()
+    (0..THREADS).map(|number| Sleeper::start(number, how)).collect()
 }
 
 fn wake_all(sleepers: &[Sleeper]) {
@@ -104,16 +120,19 @@ fn held() -> usize {
     observe::totals().cached
 }
 
-/// The most bytes that a cache holds once it is emptied. A full one holds twice as many.
+/// The most bytes that a thread's cache holds once it is emptied, and with another one of an arena.
+/// Full ones hold twice as many.
 const LEFT: usize = 8 << 10;
+const LEFT_WITH_ANOTHER: usize = 2 * LEFT;
 
-fn sleepers() {
-    let sleepers = start_all();
+fn sleepers(how: How) {
+    let sleepers = start_all(how);
+    let left = if how.arena.is_some() { LEFT_WITH_ANOTHER } else { LEFT };
     for _ in 0..3 {
         let before = emptied();
         let counts: Vec<_> = sleepers.iter().map(Sleeper::wake).collect();
         wait_for("emptied caches", || {
-            emptied() >= before + THREADS && held() < THREADS as usize * LEFT
+            emptied() >= before + THREADS && held() < THREADS as usize * left
         });
         let before = emptied();
         // What a thread allocated and freed is counted once, whoever takes the blocks back.
@@ -133,9 +152,20 @@ fn caches_of_sleeping_threads_are_emptied_and_fill_again() {
     play_well("sleepers", "background_thread:true,dirty_decay_ms:10");
 }
 
-/// Threads wake at any moment of the emptying.
+#[test]
+fn caches_that_sleeping_threads_have_left_are_emptied_too() {
+    play_well("movers", "background_thread:true,dirty_decay_ms:10");
+}
+
+#[test]
+fn caches_of_sleeping_threads_that_read_their_counts_are_emptied_too() {
+    play_well("watched", "background_thread:true,dirty_decay_ms:10");
+}
+
+/// Threads wake at any moment of the emptying. Some of them use another cache then.
 fn wakers() {
     start_passes();
+    let arena = Arena::new().expect("an arena");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for number in 0..50 {
@@ -146,7 +176,9 @@ fn wakers() {
                     // A cache is emptied 400 to 500 ms after its thread's last operation.
                     std::thread::sleep(Duration::from_millis(400 + turn * 7 % 120));
                     check(number, &kept);
+                    let other = turn.is_multiple_of(2).then(|| arena.enter().expect("a scope"));
                     kept = fill(number);
+                    drop(other);
                     turn += 1;
                 }
             });
@@ -164,7 +196,7 @@ fn threads_may_wake_while_their_caches_are_emptied() {
 
 /// A mode is switched while caches are emptied, and threads wake in it.
 fn modes() {
-    let sleepers = start_all();
+    let sleepers = start_all(How::default());
     for _ in 0..4 {
         let emptied_before = emptied();
         wake_all(&sleepers);
@@ -184,7 +216,7 @@ fn modes_are_switched_while_caches_are_empty() {
 
 /// A child of a fork has the empty caches of threads that it does not have.
 fn forks() {
-    let sleepers = start_all();
+    let sleepers = start_all(How::default());
     wake_all(&sleepers);
     let mine = fill(3);
     wait_for("emptied caches", || {

@@ -14,7 +14,10 @@
 //!
 //! A slow path that has read the cache before 3 looks at the mark before each pop and under each
 //! lock. A thread that sets its own word looks at the mark after that ([`switch::show`]); 2 makes
-//! sure that either it sees the mark, or 3 sees its word.
+//! sure that either it sees the mark, or 3 sees its word. So the word may also name another cache
+//! of the thread, which has left this one, or the façade already, for a thread whose every
+//! operation is seen. Then it stays as it is: before its next operation with this cache the thread
+//! sees the mark.
 
 use super::real_cache::RealCache;
 use super::registry::Locked;
@@ -65,8 +68,8 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
     is_done
 }
 
-/// Makes the word of a cache's thread name the façade, if it names the cache. Returns `false` if it
-/// names something else.
+/// Makes the word of a cache's thread name something else than the cache: the façade, if it names
+/// the cache now. Returns `false` if the thread begins, ends or runs a callback.
 fn shut(_registry: &Locked<'_>, cache: &'static RealCache) -> bool {
     let Some(word) = cache.thread().and_then(|thread| thread.word()) else { return false };
     let Some(facade) = cache.facade() else { return false };
@@ -75,10 +78,13 @@ fn shut(_registry: &Locked<'_>, cache: &'static RealCache) -> bool {
     let word = unsafe { word.as_ref() };
     let (front, facade) = (tls::word_for(&cache.front), tls::word_for(facade.front()));
     // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
-    word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    match word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed) {
+        Ok(_) => true,
+        Err(present) => RealCache::of(tls::named_by(present)).is_some(),
+    }
 }
 
-/// Takes the blocks of a cache whose thread's word names the façade, and hands its slabs on.
+/// Takes the blocks of a cache that its thread's word does not name, and hands its slabs on.
 fn take_blocks(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();
     // The thread may have come here first.

@@ -142,6 +142,8 @@ mod models {
     const FRONT: usize = 1;
     const FACADE: usize = 2;
     const ANOTHER: usize = 3;
+    /// The façade of a thread whose every operation is seen.
+    const WATCHED: usize = 4;
 
     fn word(which: usize) -> *mut u8 {
         core::ptr::without_provenance_mut(which)
@@ -160,8 +162,11 @@ mod models {
 
         /// The bin, after the slow path of a thread whose word names the façade.
         fn awake(&self) {
-            if self.word.load(Ordering::Relaxed) == word(FACADE) {
+            let seen = self.word.load(Ordering::Relaxed);
+            if seen == word(FACADE) || seen == word(WATCHED) {
                 self.make_whole();
+            }
+            if seen == word(FACADE) {
                 self.show();
             }
         }
@@ -178,9 +183,9 @@ mod models {
             );
         }
 
-        /// By the thread: its word names another bin.
-        fn leave(&self) {
-            self.word.swap(word(ANOTHER), Ordering::Relaxed);
+        /// By the thread: its word names something else than the bin's front.
+        fn leave_for(&self, other: usize) {
+            self.word.swap(word(other), Ordering::Relaxed);
         }
 
         fn make_whole(&self) {
@@ -226,9 +231,7 @@ mod models {
             let (front, facade) = (word(FRONT), word(FACADE));
             let shut =
                 self.word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed);
-            if shut.is_err() {
-                self.emptied.store(0, Ordering::SeqCst);
-            }
+            assert_ne!(shut, Err(front));
             fence(Ordering::SeqCst);
             let mut gone = self.gone.lock().unwrap();
             let mut taken = 0;
@@ -283,8 +286,26 @@ mod models {
     #[test]
     fn loom_a_bin_is_emptied_while_its_thread_comes_back_to_it() {
         empties_while(|bin| {
-            bin.leave();
+            bin.leave_for(ANOTHER);
             bin.show();
+            1 << bin.pop() | 1 << bin.pop()
+        });
+    }
+
+    #[test]
+    fn loom_a_bin_is_emptied_while_its_thread_uses_another_one() {
+        empties_while(|bin| {
+            let first = 1 << bin.pop();
+            bin.leave_for(ANOTHER);
+            bin.show();
+            first | 1 << bin.pop()
+        });
+    }
+
+    #[test]
+    fn loom_a_bin_is_emptied_whose_thread_is_watched() {
+        empties_while(|bin| {
+            bin.leave_for(WATCHED);
             1 << bin.pop() | 1 << bin.pop()
         });
     }
