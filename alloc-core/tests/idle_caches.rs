@@ -162,6 +162,12 @@ fn caches_of_sleeping_threads_that_read_their_counts_are_emptied_too() {
     play_well("watched", "background_thread:true,dirty_decay_ms:10");
 }
 
+#[test]
+fn caches_of_sleeping_threads_are_emptied_while_a_mode_sees_all_operations() {
+    play_well("sleepers", "background_thread:true,dirty_decay_ms:10,junk:true");
+    play_well("wakers", "background_thread:true,dirty_decay_ms:10,junk:true");
+}
+
 /// Threads wake at any moment of the emptying. Some of them use another cache then.
 fn wakers() {
     start_passes();

@@ -24,7 +24,6 @@ use super::registry::Locked;
 use super::switch;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::bins::tls;
-use crate::front::modes::watch;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
@@ -45,10 +44,6 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
     registry: &Locked<'_>,
     caches: impl Fn() -> C,
 ) -> bool {
-    if watch::is_on() {
-        // All words name façades, and operations go on behind them.
-        return true;
-    }
     for cache in caches().filter(|cache| cache.prepare_facade()) {
         cache.emptied.set(true);
     }
