@@ -96,7 +96,6 @@ pub(crate) fn give_back(
     let mut left = blocks;
     while let Some(first) = left.first() {
         let slab = find_slab(class, first.expose_provenance());
-        // Read now: once its last block is returned, the slab may get another arena.
         let arena = slab.arena();
         let way = batch.way(slab);
         let next = if slab.is_for_samples() { note_sample(left) } else { left };

@@ -32,7 +32,6 @@ pub(crate) fn free_remotely(
     word: usize,
     mask: u64,
 ) -> Result<Freed, u64> {
-    // Read while the blocks are still allocated, so the arena of the slab cannot change.
     let arena = slab.arena();
     // SAFETY: the blocks are the caller's to free, and records live for ever.
     let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
@@ -61,7 +60,7 @@ pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*co
     }
 }
 
-/// As [`stack_of`], for a slab that is PENDING, so that its arena and class cannot change.
+/// As [`stack_of`], for a slab that is PENDING, so that its class cannot change.
 pub(crate) fn stack_of_remote(remote: *const Remote, guard: Guard) -> Option<*const PendingStack> {
     // SAFETY: what lies on a pending stack is the field of a slab's record.
     let slab = unsafe { Slab::of_remote(remote) };

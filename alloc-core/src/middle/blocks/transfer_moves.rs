@@ -78,7 +78,6 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
         let address = block.expose_provenance();
         let slab = find_slab(class, address);
         let Some(slot) = grid.slot_at(address - slab.base()) else { interior(slab, address) };
-        // Read now: once its last block is returned, the slab may get another arena.
         let id = slab.arena();
         if id != home.arena() {
             elsewhere += 1;
