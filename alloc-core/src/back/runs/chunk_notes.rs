@@ -9,7 +9,6 @@ use crate::back::map::page_map;
 use crate::back::system::mapping::{self, Mapping};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::thp::{self, HUGE};
-use crate::ground::low;
 use crate::ground::units::{PAGE, round_down};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,9 +21,12 @@ const TENTH: usize = CHUNK / 10;
 // The notes on a chunk, in the page map.
 const NEVER: u8 = 0;
 const ADVISED: u8 = 1;
-const BROKEN: u8 = 2;
+/// As [`ADVISED`], of a chunk for samples, which [`LOW_CHUNKS`] counts. The address does not tell,
+/// because other memory may lie at low addresses too: that of `sbrk`, and in an emulator all.
+const ADVISED_LOW: u8 = 2;
+const BROKEN: u8 = 3;
 
-/// The number of advised chunks at low addresses, and of those that are about to be advised.
+/// The number of advised chunks for samples, and of those that are about to be advised.
 static LOW_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 /// The number of broken chunks. At most as many mappings lie between advised ones.
 static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
@@ -32,12 +34,12 @@ static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 fn note(chunk: usize, now: u8) {
     let Some(note) = page_map::chunk_note(chunk) else { return };
     let before = note.swap(now, Relaxed);
-    if before == ADVISED && now != ADVISED && low::is_low_or_null(address(chunk)) {
+    if before == ADVISED_LOW && now != ADVISED_LOW {
         LOW_CHUNKS.fetch_sub(1, Relaxed);
     }
-    match (before, now) {
-        (BROKEN, NEVER | ADVISED) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
-        (NEVER | ADVISED, BROKEN) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
+    match (before == BROKEN, now == BROKEN) {
+        (true, false) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
+        (false, true) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
         _ => {}
     }
 }
@@ -55,7 +57,8 @@ fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
 
 /// Whether huge pages are asked for the chunk that contains `address`.
 pub(in crate::back) fn is_advised(address: usize) -> bool {
-    page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == ADVISED)
+    page_map::chunk_note(address)
+        .is_some_and(|note| matches!(note.load(Relaxed), ADVISED | ADVISED_LOW))
 }
 
 /// Whether huge pages are asked for the chunk in which a run begins.
@@ -114,12 +117,16 @@ pub(in crate::back) fn may_break_more() -> bool {
 
 /// Asks for huge pages under whole chunks without memory. Returns `false` if refused.
 pub(in crate::back) fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
+    advise_with_note(provider, run, ADVISED)
+}
+
+fn advise_with_note(provider: &dyn PageProvider, run: &InHand, now: u8) -> bool {
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
     // SAFETY: the run is in hand.
     if !unsafe { provider.advise_huge(base, run.bytes(), true) } {
         return false;
     }
-    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
+    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, now));
     run.set_mapping(Mapping::Chunks);
     true
 }
@@ -137,7 +144,7 @@ impl LowChunk {
 
     /// As [`advise`], for a run that is this chunk. It is counted as long as the advice holds.
     pub(in crate::back) fn advise(self, provider: &dyn PageProvider, run: &InHand) -> bool {
-        let is_advised = advise(provider, run);
+        let is_advised = advise_with_note(provider, run, ADVISED_LOW);
         if is_advised {
             core::mem::forget(self);
         }
