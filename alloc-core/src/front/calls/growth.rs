@@ -135,7 +135,7 @@ mod tests {
             unsafe { free(grown) };
             (usable, may_stay)
         };
-        // Another test may empty the cache meanwhile, as one of an idle thread. Then no room is left.
+        // Another test may empty the cache meanwhile, as an idle one. Then no room is left.
         let seen: Vec<_> = (0..100).map(|_| grown()).collect();
         assert!(seen.contains(&(384, [true, true, false])), "{seen:?}");
         // SAFETY: null is allowed.
