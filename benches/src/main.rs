@@ -18,6 +18,7 @@ mod plots;
 mod prepare;
 mod profilers;
 mod programs;
+mod progress;
 mod regions;
 mod report;
 mod run;

@@ -9,8 +9,8 @@ mod rounds;
 use crate::cases::Case;
 use crate::peers::Peer;
 use crate::prepare::{Contender, Programs};
+use crate::progress::progress;
 use crate::store::{Row, Store};
-use std::io::Write;
 
 /// What is measured, for which peers, and how much of it.
 pub(crate) struct Task<'a> {
@@ -109,10 +109,4 @@ impl Task<'_> {
 
 fn row(case: Case, peer: &'static Peer, round: usize, outcome: Outcome) -> Row {
     Row { case, peer, round, outcome }
-}
-
-fn progress(text: &str) {
-    eprint!("\r\x1b[K{text}");
-    // If the progress line cannot be shown, the measurement goes on.
-    let _ = std::io::stderr().flush();
 }

@@ -18,12 +18,12 @@ pub(crate) mod table;
 
 use crate::machine;
 use crate::prepare::{self, Contender, Places};
+use crate::progress::progress;
 use crate::warm::Peak;
 use launch::{Stage, once, preload};
 use options::Options;
 use report::{Comparison, Series};
 use std::fs;
-use std::io::Write;
 use table::Program;
 
 /// `lumalloc-bench -- programs [OPTIONS]`.
@@ -91,13 +91,6 @@ pub(crate) fn write(
     }
     let failed = comparison.series.iter().filter(|one| one.outcome.is_err()).count();
     if failed == 0 { Ok(()) } else { Err(format!("{failed} series failed, see the report")) }
-}
-
-/// Shows one line on the terminal in place of the previous one.
-pub(crate) fn progress(text: &str) {
-    eprint!("\r\x1b[K{text}");
-    // If the progress line cannot be shown, the measurement goes on.
-    let _ = std::io::stderr().flush();
 }
 
 /// Runs every program under every allocator, `rounds` times. A round runs all of them before the

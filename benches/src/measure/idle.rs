@@ -2,10 +2,11 @@
 //! the same time. Peers with a background thread run a second time with it. A process that was
 //! killed is run once more, alone.
 
-use super::{Outcome, Task, progress, row};
+use super::{Outcome, Task, row};
 use crate::cases::Case;
 use crate::peers::Environment;
 use crate::prepare::Contender;
+use crate::progress::progress;
 use crate::run::{Program, WAS_KILLED};
 use crate::store::Store;
 use std::io::{BufRead, BufReader, Read};
@@ -28,7 +29,8 @@ pub(super) fn all(task: &Task<'_>) -> Store {
             let outcome = match outcome {
                 // A process that hangs may have kept the processors from the others.
                 Err(why) if why == WAS_KILLED => {
-                    eprintln!("\r\x1b[K{} {}: {why}; once more", case.name(), contender.peer.name);
+                    progress("");
+                    eprintln!("{} {}: {why}; once more", case.name(), contender.peer.name);
                     start(contender).finish()
                 }
                 outcome => outcome,

@@ -1,9 +1,10 @@
 //! Time, peak RSS and faults. A round runs each case on every peer once before the next round
 //! begins. Each case of each round begins with another peer.
 
-use super::{Outcome, Task, progress, row};
+use super::{Outcome, Task, row};
 use crate::cases::Case;
 use crate::prepare::Contender;
+use crate::progress::progress;
 use crate::run::Program;
 use crate::store::Store;
 use crate::warm::Peak;

@@ -3,9 +3,9 @@
 use super::keep::Note;
 use super::launch::{Stage, once};
 use super::line::Values;
-use super::progress;
 use super::table::Program;
 use crate::prepare::{Places, finish};
+use crate::progress::progress;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
