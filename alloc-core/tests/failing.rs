@@ -19,22 +19,32 @@ use std::sync::Barrier;
 
 #[test]
 fn every_nth_call_fails() {
-    for n in 1..=10 {
-        for conf in [
-            "",
-            "dirty_decay_ms:0,calloc_madvise_threshold:0",
-            "muzzy_decay_ms:10000",
-            "retain:false,thp:always,dss:primary",
-        ] {
-            play_well(&format!("storm {n}"), conf);
-        }
-    }
+    storms(1..=10, "");
+}
+
+#[test]
+fn every_nth_call_fails_where_pages_are_purged_at_once() {
+    storms(1..=10, "dirty_decay_ms:0,calloc_madvise_threshold:0");
+}
+
+#[test]
+fn every_nth_call_fails_where_pages_are_purged_lazily() {
+    storms(1..=10, "muzzy_decay_ms:10000");
+}
+
+#[test]
+fn every_nth_call_fails_where_addresses_go_back() {
+    storms(1..=10, "retain:false,thp:always,dss:primary");
 }
 
 #[test]
 fn every_nth_call_fails_past_the_caches() {
-    for n in [1, 2, 3, 7] {
-        play_well(&format!("storm {n}"), "tcache:false");
+    storms([1, 2, 3, 7], "tcache:false");
+}
+
+fn storms(numbers: impl IntoIterator<Item = u32>, conf: &str) {
+    for n in numbers {
+        play_well(&format!("storm {n}"), conf);
     }
 }
 

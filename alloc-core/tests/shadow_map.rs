@@ -24,8 +24,11 @@ fn config(cases: u32) -> ProptestConfig {
     }
 }
 
+/// Fewer without the checks of all structures, which are another configuration of the tests.
+const CASES: u32 = if cfg!(feature = "checks") { 400 } else { 100 };
+
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(CASES))]
 
     #[test]
     fn random_programs_agree_with_the_shadow_map(
