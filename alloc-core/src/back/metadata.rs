@@ -82,6 +82,8 @@ pub(crate) struct State {
     next: usize,
     end: usize,
     free_arrays: [Option<FreeArray>; ARRAY_CLASSES],
+    /// Whether the next chunk is to lie in huge pages, if so many bytes of records are there.
+    wants_huge: fn(u64) -> bool,
 }
 
 /// A free array. Its first word holds the next free array.
@@ -93,7 +95,8 @@ unsafe impl Send for FreeArray {}
 
 impl State {
     const fn new() -> State {
-        State { next: 0, end: 0, free_arrays: [None; ARRAY_CLASSES] }
+        let free_arrays = [None; ARRAY_CLASSES];
+        State { next: 0, end: 0, free_arrays, wants_huge: thp::for_records }
     }
 
     fn carve(
@@ -114,7 +117,7 @@ impl State {
 
     /// Begins a chunk with room for `size` bytes and returns its address, or `None` without memory.
     fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
-        let huge = thp::for_records(MAPPED.get());
+        let huge = (self.wants_huge)(MAPPED.get());
         // A closed page would break a huge page.
         let is_fenced = options::current().hardened && !huge && untouchable::can_close_each_page();
         let fence = if is_fenced { PAGE } else { 0 };
@@ -235,10 +238,14 @@ mod tests {
         state.carve(size, align, provider).map(|record| record.addr().get())
     }
 
+    /// For records in small pages, whatever other tests have made meanwhile.
+    fn in_small_pages() -> State {
+        State { wants_huge: |_| false, ..State::new() }
+    }
+
     #[test]
     fn records_fill_a_chunk_to_its_end_and_lie_over_no_other() {
-        // Room for three chunks, which may lie at multiples of a huge page.
-        let (provider, mut state) = (Fixed::leak(3 * CHUNK + HUGE + PAGE), State::new());
+        let (provider, mut state) = (Fixed::leak(3 * CHUNK + PAGE), in_small_pages());
         let first = carve(&mut state, 24, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK);
         assert!(chunks().any(|chunk| chunk == (first, CHUNK)));
@@ -271,7 +278,7 @@ mod tests {
     #[test]
     fn a_chunk_is_shorter_where_there_is_no_room_for_a_long_one() {
         // There is no room for half of a chunk.
-        let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), State::new());
+        let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), in_small_pages());
         let first = carve(&mut state, 8, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK / 4);
         // What is asked for is not halved below the length that the record needs.
