@@ -124,8 +124,8 @@ impl Held {
     }
 }
 
-/// A size of any class, mostly small, now and then large or huge. With their canaries some sizes are
-/// of the first large class, but may be used as blocks of the last small one: none of these.
+/// A size of any class, mostly small, now and then large or huge. With their canaries some sizes
+/// are of the first large class, but may be used as blocks of the last small one: none of these.
 fn size(random: &mut Random) -> usize {
     loop {
         let size = match random.below(100) {
