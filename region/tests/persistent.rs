@@ -5,9 +5,13 @@ use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lumalloc_region::{AtomicLink, Link, OpenError, Persist, Persistent, SharedRegion};
+
+/// Held by tests that fork: the child of another one would have this one's file open, and locked.
+static FORKS: Mutex<()> = Mutex::new(());
 
 /// A file of a test, which is removed at its end.
 struct File(PathBuf);
@@ -169,6 +173,7 @@ fn what_is_no_such_region_is_refused_with_a_message() {
 fn processes_share_a_region() {
     const PROCESSES: usize = 4;
     const ROUNDS: u32 = 10_000;
+    let _forks = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let file = File::new("processes");
     let region = file.open(AtomicU64::new(0)).unwrap();
     let children: Vec<libc::pid_t> = (0..PROCESSES)
@@ -205,6 +210,7 @@ fn processes_share_a_region() {
 /// it unlocks the file.
 #[test]
 fn a_process_in_a_region_keeps_others_out_without_the_lock_of_the_file() {
+    let _forks = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let file = File::new("unlocked");
     drop(file.open(0u64).unwrap());
     let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
