@@ -253,8 +253,8 @@ fn locks(snapshot: &Snapshot) -> Option<Found> {
             mutex.max_wait_time / 1_000_000
         ),
         help:
-            "More arenas spread threads: raise opt.narenas for the next start. A raised vm.regmax \
-               only allows what opt.narenas says."
+            "More arenas spread threads: raise opt.narenas for the next start. Raising vm.regmax \
+               alone makes no more of them."
                 .into(),
     })
 }

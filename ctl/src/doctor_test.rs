@@ -239,8 +239,8 @@ fn threads_wait_for_a_lock() {
     );
     assert_eq!(
         help,
-        "More arenas spread threads: raise opt.narenas for the next start. A raised vm.regmax only \
-         allows what opt.narenas says."
+        "More arenas spread threads: raise opt.narenas for the next start. Raising vm.regmax alone \
+         makes no more of them."
     );
 }
 

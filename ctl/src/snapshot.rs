@@ -205,7 +205,7 @@ impl Arena {
             uptime: from.uptime,
             dirty_decay_ms: from.dirty_decay_ms,
             muzzy_decay_ms: from.muzzy_decay_ms,
-            limit: arenas::limit(index as u32).filter(|bytes| (1..1 << 56).contains(bytes)),
+            limit: arenas::limit(index as u32).filter(is_limit),
             space: (&from.space).into(),
             dirty: (&from.dirty).into(),
             muzzy: (&from.muzzy).into(),
@@ -300,11 +300,16 @@ fn settings() -> Settings {
     }
 }
 
-/// A limit in bytes; `None` for 0 and for limits beyond any memory.
+/// Whether so many bytes are a limit: not 0, and not beyond any memory.
+fn is_limit(bytes: &usize) -> bool {
+    (1..1 << 56).contains(bytes)
+}
+
+/// A limit in bytes, if there is one.
 fn limit(name: &str) -> Option<usize> {
     let mib = tree::complete(name.as_bytes()).ok()?;
     match Entry::find(mib.as_slice()).ok()?.read() {
-        Ok(Value::Size(bytes)) => Some(bytes).filter(|bytes| (1..1 << 56).contains(bytes)),
+        Ok(Value::Size(bytes)) => Some(bytes).filter(is_limit),
         _ => None,
     }
 }

@@ -1,8 +1,6 @@
 //! What the C and the C++ library keep until the process ends: what is written and not yet sent,
 //! and the memory for it.
 
-use core::arch::asm;
-use core::ffi::c_void;
 use core::{mem, ptr};
 
 unsafe extern "C" {
@@ -61,40 +59,15 @@ pub(crate) fn give_memory_back() {
         let free = |stream| _ = unsafe { libc::setvbuf(stream, ptr::null_mut(), libc::_IONBF, 0) };
         alone(stream, free);
     }
-    if let Some(give_back) = freeres() {
-        // SAFETY: libstdc++ lets tools that look for leaks call this at the end of a process.
-        unsafe { give_back() };
+    let address = freeres();
+    if address != 0 {
+        let function = ptr::with_exposed_provenance::<()>(address);
+        // SAFETY: this function of libstdc++ takes and returns nothing.
+        let give_back = unsafe { mem::transmute::<*const (), extern "C" fn()>(function) };
+        give_back();
     }
 }
 
-type Freeres = unsafe extern "C" fn();
-
-/// `__gnu_cxx::__freeres` of libstdc++, by a weak reference: where it is not, `dlsym` would leave a
-/// message allocated, which would count as a leak of the program.
-fn freeres() -> Option<Freeres> {
-    let address: *mut c_void;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a weak reference reads as null if the symbol is not defined.
-    unsafe {
-        asm!(
-            ".weak _ZN9__gnu_cxx9__freeresEv",
-            "mov {}, qword ptr [rip + _ZN9__gnu_cxx9__freeresEv@GOTPCREL]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
-    unsafe {
-        asm!(
-            ".weak _ZN9__gnu_cxx9__freeresEv",
-            "adrp {0}, :got:_ZN9__gnu_cxx9__freeresEv",
-            "ldr {0}, [{0}, :got_lo12:_ZN9__gnu_cxx9__freeresEv]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: an Option of a function pointer has the layout of a C function pointer, NULL being
-    // None, and this function of libstdc++ takes and returns nothing.
-    unsafe { mem::transmute::<*mut c_void, Option<Freeres>>(address) }
-}
+// `__gnu_cxx::__freeres` of libstdc++. Where it is not, `dlsym` would leave a message allocated,
+// which would count as a leak of the program.
+lumalloc::weak_symbol!(freeres, "_ZN9__gnu_cxx9__freeresEv");

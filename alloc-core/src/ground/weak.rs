@@ -1,6 +1,12 @@
 //! Weak symbols: those that a program or its libraries may define, or not.
 
 /// Defines a function that returns the address of a symbol, or 0 if nothing defines it.
+///
+/// ```
+/// lumalloc::weak_symbol!(missing, "no_library_has_this_symbol");
+/// assert_eq!(missing(), 0);
+/// ```
+#[macro_export]
 macro_rules! weak_symbol {
     ($function:ident, $name:literal) => {
         #[cfg(target_arch = "x86_64")]
