@@ -77,7 +77,8 @@ fn failure(what: impl std::fmt::Display) -> Failure {
     Failure::new(format!("replay: {what}"))
 }
 
-/// Reads a trace. A last line without an end is left out: the program died while it wrote.
+/// Reads a trace. A last line without an end is left out: the program died while it wrote. A first
+/// one is read all the same, so that a file of another kind is refused.
 fn read(path: &Path, only: Option<MethodArgument>) -> Result<Plan, String> {
     let broken = |error| format!("{}: {}", path.display(), reason(&error));
     let mut file = BufReader::new(input_file::open(path).map_err(broken)?);
@@ -90,6 +91,7 @@ fn read(path: &Path, only: Option<MethodArgument>) -> Result<Plan, String> {
             Some(text) => String::from_utf8_lossy(text),
             // No line of a trace is that long, and an empty text is none either.
             None if bytes.len() as u64 == LONGEST => "".into(),
+            None if number == 1 && !bytes.is_empty() => String::from_utf8_lossy(&bytes),
             None => break,
         };
         let Some(record) = parse(&text) else {

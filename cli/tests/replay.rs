@@ -154,6 +154,19 @@ fn a_last_line_without_an_end_is_left_out() {
     );
 }
 
+/// A file of another kind is no empty trace.
+#[test]
+fn a_first_line_without_an_end_must_be_one_of_a_trace() {
+    let trace = Trace::new("one", "0:10:100:0:7000:b:");
+    assert_eq!(
+        trace.lines(&[])[1],
+        "calls            1: 1 allocations, 0 resizes, 0 frees, 0 compactions"
+    );
+    let other = Trace::new("other", "hello");
+    let message = format!("lumalloc: replay: {}:1: not a line of a trace\n", other.0.display());
+    assert_eq!(other.run(&[]), (Some(1), String::new(), message));
+}
+
 #[test]
 fn broken_traces_and_wrong_arguments_are_refused() {
     let trace = Trace::new("broken", "0:10:100:0:7000:b:\nhello\n");

@@ -8,6 +8,9 @@ use crate::profile::Profile;
 use crate::read::{read_file, read_parts};
 use crate::symbols::{Frame, Search, Symbols};
 
+/// Stands for a stack without frames.
+pub(crate) const NO_STACK: &str = "(no stack)";
+
 /// A profile and its stacks.
 pub struct Report {
     profile: Profile,

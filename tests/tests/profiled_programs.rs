@@ -96,6 +96,28 @@ assert mallctl(b'prof.dump', None, None, ctypes.byref(name), ctypes.c_size_t(8))
     assert_eq!(gone, 0);
 }
 
+/// Beyond 2^20 stacks the profiler says once that it keeps no more of them, and goes on counting.
+#[test]
+fn samples_beyond_the_most_stacks_are_counted_without_one() {
+    let directory = scratch("profile-many-stacks");
+    let file = directory.join("many.heap");
+    let program = cc("profile_many_stacks.c", &["-O1"]);
+    let run = Run::preloaded(&program).args([&file]).conf("prof:true,lg_prof_sample:0");
+    let output = run.output();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n"
+    );
+    assert!(output.status.success(), "{:?}", output.status);
+    let profile = heap(&file);
+    let [sample] = profile["samples"].as_array().expect("samples").as_slice() else {
+        panic!("{:?}", profile["samples"])
+    };
+    let stack = sample["stack"].as_u64().expect("an index") as usize;
+    assert_eq!(profile["stacks"][stack].as_array().expect("frames").len(), 0);
+    assert_eq!((&sample["live_blocks"], &sample["live_bytes"]), (&100.into(), &6400.into()));
+}
+
 /// A redis-server that was filled by its benchmark writes its profile when it is told to end. The
 /// estimate is near the allocator's own exact number.
 #[test]

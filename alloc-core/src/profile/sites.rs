@@ -16,12 +16,16 @@ use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::ground::warning;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What hashes are multiplied by.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
+/// The message when the first stack shares that site.
+const MANY_STACKS: &[u8] =
+    b"<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n";
 /// Sizes that are counted apart for each site. Beyond them the counts are those of the size class.
 const MOST_SIZES: u32 = 512;
 
@@ -71,6 +75,9 @@ static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
 pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
 
+/// Whether [`MANY_STACKS`] was written.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
 /// Sites ever made.
 pub(crate) static MADE: SharedCount = SharedCount::new();
 /// Bytes of sites and counts.
@@ -112,17 +119,21 @@ pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
     if let Some(known) = find(hash, stack) {
         return Some(known);
     }
-    let _adding = ADDING.lock();
+    let adding = ADDING.lock();
     if let Some(known) = find(hash, stack) {
         return Some(known);
     }
-    let is_full = MADE.get() >= MOST_SITES;
-    let stack = if is_full { &[] } else { stack };
-    let hash = self::hash(stack);
-    match find(hash, stack).filter(|_| is_full) {
-        Some(shared) => Some(shared),
-        None => make(hash, stack),
+    if MADE.get() < MOST_SITES {
+        return make(hash, stack);
     }
+    let hash = self::hash(&[]);
+    let shared = find(hash, &[]).or_else(|| make(hash, &[]));
+    // A sink of the program's may allocate.
+    drop(adding);
+    if !IS_TOLD.swap(true, Ordering::Relaxed) {
+        warning::warn(MANY_STACKS);
+    }
+    shared
 }
 
 fn hash(stack: &[usize]) -> u64 {

@@ -11,6 +11,7 @@ use crate::calls;
 use crate::error::Result;
 use crate::profile::{Location, Profile};
 use crate::ranges;
+use crate::report::NO_STACK;
 use crate::rtti::Rtti;
 use crate::symbols::{Frame, Search, Symbols, printable};
 use crate::views::place;
@@ -19,8 +20,6 @@ use crate::views::place;
 pub(super) const NO_VTABLE: &str = "novtbl";
 /// The type of other blocks of which it is not known.
 const NO_TYPE: &str = "notype";
-/// Stands for an empty stack.
-const NO_STACK: &str = "(no stack)";
 
 /// The names of a recording.
 pub struct Names<'a> {

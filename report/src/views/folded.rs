@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::Report;
+use crate::report::{NO_STACK, Report};
 use crate::symbols::Frame;
 use crate::views::value::Value;
 
@@ -31,7 +31,7 @@ pub fn stacks(report: &Report, value: Value, shown: Shown) -> BTreeMap<String, i
         // A semicolon separates the functions.
         let names = frames.map(|frame| shown.name(report, frame).replace(';', ":"));
         let stack = names.collect::<Vec<_>>().join(";");
-        let stack = if stack.is_empty() { "(no stack)".to_owned() } else { stack };
+        let stack = if stack.is_empty() { NO_STACK.to_owned() } else { stack };
         *sums.entry(stack).or_default() += value.of(&sample.counts);
     }
     sums
@@ -43,7 +43,7 @@ pub fn sites(report: &Report, value: Value) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
     for sample in &report.profile().samples {
         let site = report.site(sample.stack).map(|frame| Shown::Places.name(report, frame));
-        let site = site.unwrap_or_else(|| "(no stack)".to_owned());
+        let site = site.unwrap_or_else(|| NO_STACK.to_owned());
         *sums.entry(site).or_default() += value.of(&sample.counts);
     }
     sums

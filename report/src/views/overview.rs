@@ -299,6 +299,15 @@ mod tests {
     }
 
     #[test]
+    fn blocks_without_a_stack_have_a_row() {
+        let text = "heap_v2/1\n@ 0x0\n t*: 3: 300 [0: 0]\nMAPPED_LIBRARIES:\n";
+        let profile = crate::read::read(text.as_bytes()).expect("a profile");
+        let options = Options { by: vec![By::Stack], ..Options::default() };
+        let text = overview(&Report::new(profile, &Search::default()), "a", &options);
+        assert!(text.ends_with("       300 B  100.0%            3  (no stack)\n"), "{text}");
+    }
+
+    #[test]
     fn changes_are_by_names() {
         let (new, old) = (report(file(1000)), report(file(400)));
         let text = difference(&new, &old, ["new", "old"], &Options::default());

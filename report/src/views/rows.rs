@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::block_type::of_functions;
 use crate::profile::Sample;
-use crate::report::Report;
+use crate::report::{NO_STACK, Report};
 use crate::symbols::{Frame, Symbols, printable};
 use crate::views::tally::Tally;
 use crate::views::value::Value;
@@ -135,13 +135,11 @@ impl Keys<'_> {
     fn key(&self, sample: &Sample) -> Option<Vec<String>> {
         let report = self.report;
         let one = match self.by {
-            By::Stack => {
-                let frames = report.calls(sample.stack).iter();
-                return Some(frames.map(|frame| self.frame(frame)).collect());
-            }
-            By::Site => {
-                report.site(sample.stack).map_or("(no stack)".to_owned(), |it| self.frame(it))
-            }
+            By::Stack => match report.calls(sample.stack) {
+                [] => NO_STACK.to_owned(),
+                frames => return Some(frames.iter().map(|frame| self.frame(frame)).collect()),
+            },
+            By::Site => report.site(sample.stack).map_or(NO_STACK.to_owned(), |it| self.frame(it)),
             By::Function => return None,
             By::Type => self.types.of(report, sample),
             By::Size => match sample.size {
