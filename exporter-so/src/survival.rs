@@ -11,7 +11,7 @@
 //! would soon after.
 //!
 //! The hook and the allocator belong to this object. A program that is written in Rust has others.
-use crate::start;
+use exporter::say::say;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic;
 use std::thread;
@@ -81,7 +81,7 @@ pub(crate) fn prepare() {
         let place = panic.location().map_or("", |location| location.file());
         let line = panic.location().map_or(0, std::panic::Location::line);
         let why = panic.payload_as_str().unwrap_or("?");
-        start::say(&format!("it stopped at {place}:{line}: {why}; the program goes on"));
+        say(&format!("it stopped at {place}:{line}: {why}; the program goes on"));
         loop {
             thread::park();
         }

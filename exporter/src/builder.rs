@@ -1,12 +1,14 @@
 //! The builder with which a program configures and starts an exporter.
+use crate::address::Address;
 use crate::context::Context;
 use crate::counts::Snapshot;
 use crate::descriptors;
 use crate::memory::OwnMemory;
 use crate::namespace::{Linked, Namespace};
 use crate::quiet_thread;
+use crate::routes;
 use crate::server::{self, Running};
-use crate::settings::{Address, Limits, Settings};
+use crate::settings::{Limits, Settings};
 use crate::start_error::StartError;
 use crate::token::TokenFile;
 use std::net::SocketAddr;
@@ -207,7 +209,7 @@ impl Builder {
             if self.has_own_descriptors {
                 descriptors::make_own();
             }
-            OwnMemory::of(self.namespace).enter();
+            OwnMemory::of(self.namespace, &routes::names()).enter();
             self.start_here()
         };
         let started = quiet_thread::result_of("lumalloc-start", patience, start);
@@ -223,7 +225,7 @@ impl Builder {
             }
             _ => {}
         }
-        let context = Context::new(self.namespace, self.settings);
+        let context = Context::new(self.namespace, self.settings, routes::names());
         let running = server::start(Arc::clone(&context))?;
         // After that: of a child of a process that serves, the taken address is what is to be said.
         context.settings.load().check_dump_directory()?;

@@ -96,7 +96,11 @@ mod tests {
     /// The settings are those of the whole process, so one test checks all of them.
     #[test]
     fn passes_come_about_ten_times_per_decay_time() {
-        let mut decay = Decay::new(&Linked, Arc::new(OwnMemory::of(&Linked)), Arc::default());
+        let mut decay = Decay::new(
+            &Linked,
+            Arc::new(OwnMemory::of(&Linked, &crate::routes::names())),
+            Arc::default(),
+        );
         for (millis, period) in [(20_000, Some(2)), (60_000, Some(6)), (500, Some(1))] {
             set("arenas.dirty_decay_ms", Value::Ssize(millis));
             assert_eq!(decay.period(), period.map(Duration::from_secs), "{millis}");

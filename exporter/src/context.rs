@@ -4,6 +4,7 @@ use crate::memory::OwnMemory;
 use crate::metrics::Metrics;
 use crate::namespace::Namespace;
 use crate::ring::Ring;
+use crate::route_names::RouteNames;
 use crate::settings::Settings;
 use crate::single_flight::SingleFlight;
 use crate::unsent::Unsent;
@@ -37,17 +38,21 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(namespace: &'static dyn Namespace, settings: Settings) -> Arc<Context> {
+    pub(crate) fn new(
+        namespace: &'static dyn Namespace,
+        settings: Settings,
+        routes: RouteNames,
+    ) -> Arc<Context> {
         let waits = most_waits(settings.limits.connections);
         Arc::new(Context {
             namespace,
             metrics: Metrics::default(),
             settings: ArcSwap::from_pointee(settings),
-            counts: Counts::default(),
             unsent: Unsent::default(),
             flight: SingleFlight::default(),
             waits: Semaphore::new(waits),
-            memory: Arc::new(OwnMemory::of(namespace)),
+            memory: Arc::new(OwnMemory::of(namespace, &routes)),
+            counts: Counts::new(routes),
             ring: Arc::default(),
         })
     }

@@ -1,6 +1,6 @@
 //! Counts that the exporter keeps of itself. Each thread has its own cells, so that a request
 //! writes no cache line that another core writes. A reader adds the cells up.
-use crate::routes::{self, ROUTES, Route};
+use crate::route_names::{RouteName, RouteNames};
 use hyper::StatusCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thread_local::ThreadLocal;
@@ -37,7 +37,7 @@ const CLASSES: usize = 5;
 
 /// The counts of one thread.
 struct Cells {
-    /// Answers by route and class of status. The last row is for requests without a route.
+    /// Answers by the number of the route and the class of status.
     requests: Vec<[AtomicU64; CLASSES]>,
     ended: [AtomicU64; ENDED.len()],
     connections: AtomicU64,
@@ -45,9 +45,9 @@ struct Cells {
     sent: AtomicU64,
 }
 
-impl Default for Cells {
-    fn default() -> Cells {
-        let requests = (0..=ROUTES.len()).map(|_| Default::default()).collect();
+impl Cells {
+    fn new(routes: usize) -> Cells {
+        let requests = (0..routes).map(|_| Default::default()).collect();
         let zero = AtomicU64::default;
         let ended = Default::default();
         Cells { requests, ended, connections: zero(), received: zero(), sent: zero() }
@@ -60,8 +60,10 @@ fn add(cell: &AtomicU64, count: u64) {
 }
 
 /// All counts of one exporter.
-#[derive(Default)]
-pub(crate) struct Counts(ThreadLocal<Cells>);
+pub(crate) struct Counts {
+    routes: RouteNames,
+    cells: ThreadLocal<Cells>,
+}
 
 /// The number of answers of one kind so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +95,19 @@ pub struct Snapshot {
 }
 
 impl Counts {
-    fn mine(&self) -> &Cells {
-        self.0.get_or_default()
+    pub(crate) fn new(routes: RouteNames) -> Counts {
+        Counts { routes, cells: ThreadLocal::new() }
     }
 
-    /// Counts one answer.
-    pub(crate) fn answered(&self, route: Option<&'static Route>, status: StatusCode) {
-        let place = route.and_then(routes::place);
+    fn mine(&self) -> &Cells {
+        self.cells.get_or(|| Cells::new(self.routes.count()))
+    }
+
+    /// Counts one answer of the route with this number; `None` if the request has no route.
+    pub(crate) fn answered(&self, route: Option<usize>, status: StatusCode) {
         let cells = self.mine();
         let class = usize::from(status.as_u16() / 100).saturating_sub(1);
-        let row = cells.requests.get(place.unwrap_or(ROUTES.len()));
+        let row = cells.requests.get(route.unwrap_or(self.routes.of_none()));
         if let Some(cell) = row.and_then(|row| row.get(class)) {
             add(cell, 1);
         }
@@ -127,19 +132,16 @@ impl Counts {
     }
 
     fn sum(&self, cell: impl Fn(&Cells) -> &AtomicU64) -> u64 {
-        self.0.iter().map(|cells| cell(cells).load(Relaxed)).sum()
+        self.cells.iter().map(|cells| cell(cells).load(Relaxed)).sum()
     }
 
     /// Returns all counts. `/metrics` reads them from `context.counts`.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut requests = Vec::new();
-        for place in 0..=ROUTES.len() {
-            let (path, method) = match ROUTES.get(place) {
-                Some(route) => (route.path, if route.method == "POST" { "POST" } else { "GET" }),
-                None => ("other", "other"),
-            };
+        for number in 0..self.routes.count() {
+            let RouteName { path, method } = self.routes.get(number);
             for (class, status) in ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().enumerate() {
-                let count = self.sum(|cells| &cells.requests[place][class]);
+                let count = self.sum(|cells| &cells.requests[number][class]);
                 if count != 0 {
                     requests.push(Requests { path, method, status, count });
                 }
@@ -163,13 +165,13 @@ mod tests {
 
     #[test]
     fn what_threads_count_is_added_up_and_stays() {
-        let counts = Arc::new(Counts::default());
-        let healthy = ROUTES.iter().find(|route| route.path == "/-/healthy");
+        let names = ["/", "/-/healthy"].map(|path| RouteName { path, method: "GET" });
+        let counts = Arc::new(Counts::new(RouteNames::new(names.into_iter())));
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let counts = Arc::clone(&counts);
                 std::thread::spawn(move || {
-                    counts.answered(healthy, StatusCode::OK);
+                    counts.answered(Some(1), StatusCode::OK);
                     counts.answered(None, StatusCode::NOT_FOUND);
                     counts.ended(Ended::Slow);
                     counts.connected();

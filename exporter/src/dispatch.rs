@@ -1,12 +1,14 @@
 //! From a request to its answer: access, the route, the body, the thread that answers, the time
 //! limit.
 use crate::answer::{Answer, line, no_memory};
+use crate::asked::{Asked, Before};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::deadline;
 use crate::guard::{self, Peer};
 use crate::memory::Kind;
-use crate::routes::{self, Asked, Before, Found, Place, Route, Surface};
+use crate::route::{Place, Route, Surface};
+use crate::routes::{self, Found};
 use crate::single_flight::Flight;
 use crate::worker::{Busy, Worker};
 use bytes::{Buf, BufMut, Bytes};
@@ -45,7 +47,7 @@ impl Dispatch {
             Ok(route) => (Some(route), self.asked(route, head, body, arrived).await),
             Err(refused) => (None, *refused),
         };
-        self.context.counts.answered(route, answer.status());
+        self.context.counts.answered(route.map(routes::number), answer.status());
         let most = self.context.settings.load().limits.unsent;
         answer = self.context.unsent.charge(answer, most);
         let headers = answer.headers_mut();
@@ -226,7 +228,7 @@ fn read(
     asked: &Request<Bytes>,
     _alone: Option<Flight>,
 ) -> Answer {
-    let kind = Kind::Answer(route);
+    let kind = Kind::Answer(routes::number(route));
     if !context.memory.has_for_job(kind) {
         return no_memory();
     }
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
     use crate::Exporter;
     use crate::answer::{BINARY, body};
-    use crate::routes::First;
+    use crate::route::First;
     use crate::testing::{get, said};
     use hyper::body::Frame;
     use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! JSON or text: `?format=` decides, otherwise the client's `Accept` header.
 use crate::answer::{Answer, JSON, TEXT, line};
+use crate::asked::Asked;
 use crate::negotiate;
 use crate::query;
-use crate::routes::Asked;
 use hyper::StatusCode;
 
 /// The format of an answer.

@@ -25,7 +25,9 @@
 //! The exporter gathers no numbers in the background. It makes each answer from the allocator's own
 //! numbers when a client asks for it.
 
+pub mod address;
 pub mod answer;
+pub(crate) mod asked;
 pub mod builder;
 pub(crate) mod chores;
 pub(crate) mod clock;
@@ -54,6 +56,8 @@ pub(crate) mod quiet_thread;
 pub(crate) mod descriptors;
 pub(crate) mod regions;
 pub(crate) mod ring;
+pub(crate) mod route;
+pub(crate) mod route_names;
 pub(crate) mod routes;
 #[allow(unsafe_code, reason = "standard error")]
 pub mod say;

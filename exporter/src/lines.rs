@@ -1,7 +1,7 @@
 //! `?lines=true`: stacks with inlined functions and lines of the source, from debug information.
+use crate::asked::Asked;
 use crate::format::{Bad, bad};
 use crate::query;
-use crate::routes::Asked;
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;

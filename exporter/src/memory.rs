@@ -6,7 +6,7 @@
 //! maps as many bytes as may be needed, and unmaps them at once. The bounds of the system decide on
 //! that, and the allocator counts none of it.
 use crate::namespace::{Namespace, Target};
-use crate::routes::{self, ROUTES, Route};
+use crate::route_names::RouteNames;
 use lumalloc_ctl::Value;
 use std::ptr;
 use std::sync::Mutex;
@@ -38,8 +38,8 @@ const TIMES: usize = 5;
 /// What a job makes. A long answer of one kind says nothing about the other kinds.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// An answer of this route.
-    Answer(&'static Route),
+    /// An answer of the route with this number.
+    Answer(usize),
     /// A snapshot that is kept.
     Kept,
 }
@@ -48,16 +48,16 @@ pub(crate) enum Kind {
 struct Longest(Box<[AtomicUsize]>);
 
 impl Longest {
-    fn new() -> Longest {
-        Longest((0..=ROUTES.len()).map(|_| AtomicUsize::new(0)).collect())
+    fn new(routes: &RouteNames) -> Longest {
+        Longest((0..=routes.count()).map(|_| AtomicUsize::new(0)).collect())
     }
 
     fn of(&self, kind: Kind) -> &AtomicUsize {
-        let place = match kind {
-            Kind::Answer(route) => routes::place(route),
-            Kind::Kept => None,
-        };
-        &self.0[place.unwrap_or(ROUTES.len())]
+        let last = self.0.len() - 1;
+        match kind {
+            Kind::Answer(route) => &self.0[route.min(last - 1)],
+            Kind::Kept => &self.0[last],
+        }
     }
 
     fn note(&self, kind: Kind, length: usize) {
@@ -81,12 +81,14 @@ pub(crate) struct OwnMemory {
     limit: Option<Target>,
     flush: Option<Target>,
     longest: Longest,
+    /// An answer to `/metrics`.
+    scrape: Kind,
     is_short: AtomicBool,
 }
 
 impl OwnMemory {
     /// Finds the arena, or makes it. If none can be made, the exporter runs without an arena.
-    pub(crate) fn of(namespace: &'static dyn Namespace) -> OwnMemory {
+    pub(crate) fn of(namespace: &'static dyn Namespace, routes: &RouteNames) -> OwnMemory {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = find(namespace).or_else(|| make(namespace));
@@ -96,7 +98,8 @@ impl OwnMemory {
             reserve: arena.and_then(|arena| key_of(namespace, arena, "reserve")),
             limit: arena.and_then(|arena| key_of(namespace, arena, "limit")),
             flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
-            longest: Longest::new(),
+            longest: Longest::new(routes),
+            scrape: Kind::Answer(routes.of_path("/metrics")),
             is_short: AtomicBool::new(false),
         }
     }
@@ -165,8 +168,7 @@ impl OwnMemory {
     /// Whether there was no memory for the last job, and there is none for `/metrics` now. If there
     /// was memory, the allocator is not asked. A heap profile may need far more than `/metrics`.
     pub(crate) fn is_short(&self) -> bool {
-        let mut scrapes = ROUTES.iter().filter(|route| route.path == "/metrics");
-        self.is_short.load(Relaxed) && !scrapes.all(|scrape| self.has_for_job(Kind::Answer(scrape)))
+        self.is_short.load(Relaxed) && !self.has_for_job(self.scrape)
     }
 
     /// Returns the index of the arena, or `None` if none could be made.
@@ -265,12 +267,14 @@ fn make(namespace: &'static dyn Namespace) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route_names::RouteName;
 
     #[test]
     fn what_a_job_needs_depends_on_earlier_answers_of_its_kind_only() {
-        let kind = |path| Kind::Answer(ROUTES.iter().find(|route| route.path == path).unwrap());
-        let (heap, metrics) = (kind("/debug/pprof/heap"), kind("/metrics"));
-        let longest = Longest::new();
+        let (heap, metrics) = (Kind::Answer(0), Kind::Answer(1));
+        let names = ["/debug/pprof/heap", "/metrics"];
+        let names = names.map(|path| RouteName { path, method: "GET" }).into_iter();
+        let longest = Longest::new(&RouteNames::new(names));
         longest.note(heap, 200 << 20);
         longest.note(heap, 10);
         assert_eq!(longest.need(heap), (1000 << 20) + RESERVE);

@@ -1,128 +1,8 @@
 //! The table of all paths, with the function that answers each.
-use crate::answer::Answer;
-use crate::context::Context;
-use crate::format::Bad;
 use crate::paths;
-use bytes::Bytes;
-use hyper::{Method, Request};
-use std::time::Duration;
-
-/// The surface that a path belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Surface {
-    /// Read-only numbers, which may be open to the network of a pod.
-    Metrics,
-    /// Everything.
-    Admin,
-}
-
-/// The thread on which a path is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At once, on the thread of the connections. Such a path takes no lock of the allocator, so
-    /// that it is answered even when the allocator is stuck.
-    Here,
-    /// On the thread that reads the allocator, with a time limit.
-    Reader,
-}
-
-/// A request with its whole body.
-pub(crate) type Asked = Request<Bytes>;
-
-/// What is read first if a request asks for what changes during some time.
-#[derive(Clone, Copy)]
-pub(crate) struct First {
-    /// How long to wait between the two readings; `None` if the request does not ask for it.
-    pub(crate) wait: fn(&Asked) -> Result<Option<Duration>, Bad>,
-    /// The first reading: the body of an answer with status 200.
-    pub(crate) read: fn(&Context, &Asked) -> Answer,
-}
-
-/// The first reading, among the extensions of a request that asked for one.
-#[derive(Clone)]
-pub(crate) struct Before(pub(crate) Bytes);
-
-/// One path of the table.
-pub(crate) struct Route {
-    /// The path. A path that ends with `/` stands for all paths below it too.
-    pub(crate) path: &'static str,
-    pub(crate) method: Method,
-    pub(crate) surface: Surface,
-    pub(crate) place: Place,
-    /// Whether the path needs no token, because it tells nothing that must be kept secret.
-    pub(crate) open: bool,
-    /// Whether only one request of all such paths is served at a time. The next one gets 409.
-    pub(crate) alone: bool,
-    /// The bytes that a body may have even if the limit of the settings is lower.
-    pub(crate) body: usize,
-    /// Whether what changes during some time can be asked for.
-    pub(crate) first: Option<First>,
-    pub(crate) answer: fn(&Context, &Asked) -> Answer,
-}
-
-const fn get(
-    path: &'static str,
-    surface: Surface,
-    place: Place,
-    answer: fn(&Context, &Asked) -> Answer,
-) -> Route {
-    Route {
-        path,
-        method: Method::GET,
-        surface,
-        place,
-        open: false,
-        alone: false,
-        body: 0,
-        first: None,
-        answer,
-    }
-}
-
-const fn post(
-    path: &'static str,
-    surface: Surface,
-    place: Place,
-    answer: fn(&Context, &Asked) -> Answer,
-) -> Route {
-    Route {
-        path,
-        method: Method::POST,
-        surface,
-        place,
-        open: false,
-        alone: false,
-        body: 0,
-        first: None,
-        answer,
-    }
-}
-
-impl Route {
-    /// Returns this route, without the need of a token.
-    const fn open(mut self) -> Route {
-        self.open = true;
-        self
-    }
-
-    /// Returns this route, for bodies of up to a mebibyte.
-    const fn long(mut self) -> Route {
-        self.body = 1 << 20;
-        self
-    }
-
-    /// Returns this route, with a first reading.
-    const fn after(mut self, first: First) -> Route {
-        self.first = Some(first);
-        self
-    }
-
-    /// Returns this route, limited to one request at a time.
-    const fn alone(mut self) -> Route {
-        self.alone = true;
-        self
-    }
-}
+use crate::route::{Place, Route, Surface, get, post};
+use crate::route_names::{RouteName, RouteNames};
+use hyper::Method;
 
 /// The table of all paths.
 pub(crate) static ROUTES: &[Route] = &[
@@ -162,9 +42,17 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 
-/// Returns the place of a route in the table.
-pub(crate) fn place(route: &'static Route) -> Option<usize> {
-    ROUTES.iter().position(|one| std::ptr::eq(one, route))
+/// Returns the number of a route, by which it is counted. One that is not in the table has that of
+/// requests without a route.
+pub(crate) fn number(route: &'static Route) -> usize {
+    ROUTES.iter().position(|one| std::ptr::eq(one, route)).unwrap_or(ROUTES.len())
+}
+
+/// Returns the names of all routes, by their numbers.
+pub(crate) fn names() -> RouteNames {
+    let method = |route: &Route| if route.method == Method::POST { "POST" } else { "GET" };
+    let name = |route: &Route| RouteName { path: route.path, method: method(route) };
+    RouteNames::new(ROUTES.iter().map(name))
 }
 
 /// The result of [`find`] for a path and a method.

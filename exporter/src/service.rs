@@ -23,7 +23,7 @@ use crate::clock::{Bell, Clock, Ringer};
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::guard::Peer;
-use crate::routes::Surface;
+use crate::route::Surface;
 use crate::start_error::StartError;
 use crate::worker::Worker;
 use hyper::Request;
@@ -53,7 +53,7 @@ impl Builder {
     pub fn service(mut self) -> Result<Service, StartError> {
         self.read_token()?;
         self.settings.check_dump_directory()?;
-        let context = Context::new(self.namespace, self.settings);
+        let context = Context::new(self.namespace, self.settings, crate::routes::names());
         let (memory, ring) = (Arc::clone(&context.memory), Arc::clone(&context.ring));
         let decay = Decay::new(context.namespace, memory, ring);
         let worker = Worker::start(decay).map_err(StartError::Thread)?;
@@ -168,7 +168,7 @@ mod tests {
         let mut second = get("/debug/pprof/heap?seconds=1").map(http_body_util::Full::new);
         let _flight = service.dispatch.context.flight.enter();
         // The tests run without the profiler, so there is no first reading.
-        second.extensions_mut().insert(crate::routes::Before(bytes::Bytes::new()));
+        second.extensions_mut().insert(crate::asked::Before(bytes::Bytes::new()));
         *second.uri_mut() = "/debug/pprof/heap".parse().unwrap();
         assert_eq!(said(runtime.block_on(service.answer(second)).unwrap()).0, 404);
     }

@@ -1,29 +1,11 @@
 //! The settings, with their default values.
+use crate::address::Address;
 use crate::start_error::StartError;
 use crate::token::TokenFile;
 use crate::user;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The address of a surface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A TCP address.
-    Tcp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(to),
-            Address::Unix(path) => write!(to, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// Limits on the resources that clients may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

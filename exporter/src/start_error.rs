@@ -1,5 +1,5 @@
 //! The reasons why an exporter does not start.
-use crate::settings::Address;
+use crate::address::Address;
 use crate::token::TokenError;
 use std::fmt;
 use std::io;

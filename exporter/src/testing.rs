@@ -1,8 +1,9 @@
 //! Requests and answers without a socket.
 use crate::answer::Answer;
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::namespace::{Linked, Namespace};
-use crate::routes::Asked;
+use crate::routes;
 use crate::settings::Settings;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -22,7 +23,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 /// Returns the context of an exporter of this executable, with the default settings.
 pub(crate) fn context() -> Arc<Context> {
-    Context::new(&Linked, Settings::default())
+    Context::new(&Linked, Settings::default(), routes::names())
 }
 
 /// Returns the request `GET path`.
@@ -108,5 +109,5 @@ impl Drop for Directory {
 pub(crate) fn into(directory: Option<&Path>) -> Arc<Context> {
     let settings =
         Settings { dump_directory: directory.map(Path::to_path_buf), ..Settings::default() };
-    Context::new(&Linked, settings)
+    Context::new(&Linked, settings, routes::names())
 }

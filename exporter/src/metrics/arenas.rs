@@ -8,6 +8,9 @@ pub(crate) const MOST_NAMES: usize = 64;
 /// The most arenas that are shown by index. Those above share a label.
 pub(crate) const MOST_INDICES: usize = 256;
 
+/// The label of arenas for which there was no other label.
+pub(crate) const OVERFLOW: &str = "overflow";
+
 /// The index of the destroyed arenas. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
 const GRAVE: usize = 4097;
 
@@ -116,11 +119,7 @@ impl Arena {
 
     /// Returns the label by index.
     pub(crate) fn place(&self) -> String {
-        if self.index < MOST_INDICES {
-            self.index.to_string()
-        } else {
-            super::tracker::OVERFLOW.into()
-        }
+        if self.index < MOST_INDICES { self.index.to_string() } else { OVERFLOW.into() }
     }
 }
 

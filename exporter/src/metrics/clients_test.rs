@@ -1,7 +1,8 @@
 //! What other programs say of both formats: `promtool check metrics`, and the parsers of Python's
 //! prometheus_client. The step `slow-exporter` of tests/run runs them.
 
-use super::family::{Kind, families};
+use super::families::families;
+use super::kinds::Kind;
 use super::sample::{Number, Sample};
 use super::settle::{Metrics, Served};
 use super::{Groups, openmetrics, text};

@@ -1,5 +1,5 @@
 //! The families for a registry of the program.
-use super::family::families;
+use super::families::families;
 use super::group::Groups;
 use super::settle::Metrics;
 use super::text;

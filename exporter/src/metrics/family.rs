@@ -1,60 +1,11 @@
 //! A family of metrics: its name, what it counts, and where its numbers come from.
 use super::group::Group;
-use super::reader::Reader;
+use super::kinds::{Classes, Kind, Unit};
+use super::reader::{Reader, concrete};
 use super::sample::Sample;
 use crate::namespace::row_of;
 use lumalloc_ctl::Error;
 use lumalloc_namespace::Fact;
-use std::sync::LazyLock;
-
-/// How the numbers of a family change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The number goes up and down.
-    Gauge,
-    /// The number only goes up, whatever is reset in the allocator.
-    Counter,
-    /// Counts by size.
-    Histogram,
-    /// Texts, which are the labels of a 1.
-    Info,
-}
-
-impl Kind {
-    /// Returns the name in the formats. [`Kind::Info`] is a gauge where the format has no infos.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
-            Kind::Info => "info",
-        }
-    }
-}
-
-/// What the numbers of a family count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Things, or no unit.
-    None,
-    /// Bytes.
-    Bytes,
-    /// Seconds.
-    Seconds,
-}
-
-impl Unit {
-    /// Returns the unit as it is written in names, or an empty text for [`Unit::None`].
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::None => "",
-            Unit::Bytes => "bytes",
-            Unit::Seconds => "seconds",
-        }
-    }
-}
 
 /// One family of metrics.
 ///
@@ -105,27 +56,6 @@ pub(crate) enum Source {
     Own(&'static [&'static str]),
 }
 
-/// The classes of blocks, or of runs of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Classes {
-    /// Small blocks, in slabs.
-    Bins,
-    /// Large blocks.
-    Lextents,
-    /// Unused runs of pages.
-    Extents,
-}
-
-impl Classes {
-    /// Returns the label of a class.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Classes::Bins | Classes::Lextents => "size",
-            Classes::Extents => "class",
-        }
-    }
-}
-
 /// A line of the table of families.
 #[derive(Debug)]
 pub(crate) struct Def {
@@ -159,7 +89,7 @@ impl Def {
         Def { name: self.name, kind: self.kind, unit: self.unit, group: self.group, help, ..self }
     }
 
-    fn family(&'static self) -> Family {
+    pub(super) fn family(&'static self) -> Family {
         let keys = self.source.keys();
         Family {
             name: self.name,
@@ -206,11 +136,6 @@ impl Source {
     }
 }
 
-/// Returns a key of the table with 0 for each `<…>`.
-pub(super) fn concrete(key: &str) -> String {
-    key.replace("<i>", "0").replace("<j>", "0")
-}
-
 fn fact(key: &str) -> Option<&'static Fact> {
     row_of(&concrete(key))
 }
@@ -225,13 +150,4 @@ fn help(unit: Unit, keys: &[&str]) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()
-}
-
-static ALL: LazyLock<Vec<Family>> =
-    LazyLock::new(|| super::families::TABLE.iter().copied().flatten().map(Def::family).collect());
-
-/// Returns every family, in the order in which families are served.
-#[must_use]
-pub fn families() -> &'static [Family] {
-    &ALL
 }

@@ -1,5 +1,6 @@
 //! The metrics that are served, from the allocator and from one that fails.
-use super::family::{Kind, families};
+use super::families::families;
+use super::kinds::Kind;
 use super::sample::{Number, Sample};
 use super::settle::{Metrics, Served};
 use super::{Group, Groups, openmetrics, text};

@@ -1,8 +1,10 @@
 //! Dashboards and alerts rely on the list of all families, so it changes only on purpose. The docs
 //! have a table of them. `tests/run regenerate` writes both anew.
 
-use super::family::{Family, Unit, families};
+use super::families::families;
+use super::family::Family;
 use super::group::Group;
+use super::kinds::Unit;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

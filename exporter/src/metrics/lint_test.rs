@@ -1,7 +1,8 @@
 //! The rules of Prometheus' linter and of OpenMetrics, on every family. Source: promlint of
 //! client_golang; the OpenMetrics specification, section 4.
 
-use super::family::{Kind, Unit, families};
+use super::families::families;
+use super::kinds::{Kind, Unit};
 use std::collections::HashSet;
 
 /// Words that name units. Only bytes and seconds are base units.

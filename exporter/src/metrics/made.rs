@@ -1,5 +1,5 @@
 //! Samples that are computed, because no key holds them as they are.
-use super::family::{Classes, Unit};
+use super::kinds::{Classes, Unit};
 use super::reader::{Reader, text};
 use super::sample::{Histogram, Number, Sample};
 use lumalloc_ctl::Error;

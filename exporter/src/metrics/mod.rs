@@ -17,6 +17,7 @@ mod collector;
 mod families;
 pub(crate) mod family;
 pub(crate) mod group;
+mod kinds;
 mod made;
 mod monotone;
 pub(crate) mod openmetrics;
@@ -30,7 +31,7 @@ mod settle;
 #[allow(unsafe_code, reason = "clocks and numbers of the system")]
 pub(crate) mod system;
 pub(crate) mod text;
-pub(crate) mod tracker;
+mod tracker;
 
 #[cfg(test)]
 mod clients_test;
@@ -42,8 +43,11 @@ mod golden_test;
 #[cfg(test)]
 mod lint_test;
 
+pub(crate) use arenas::OVERFLOW;
 pub use collector::Collector;
-pub use family::{Family, Kind, Unit, families};
+pub use families::families;
+pub use family::Family;
 pub use group::Group;
 pub(crate) use group::Groups;
+pub use kinds::{Kind, Unit};
 pub(crate) use settle::{Metrics, Served};

@@ -3,7 +3,7 @@
 //! Unlike the older format it has `# UNIT`, counters whose family is named without `_total`, infos,
 //! the time when a count began, and an end. The time (`_created`) is left out where it is the start
 //! of the allocator, which `lumalloc_start_time_seconds` says once.
-use super::family::{Kind, Unit};
+use super::kinds::{Kind, Unit};
 use super::sample::{Histogram, Labels, Number, Sample};
 use super::settle::Served;
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! Reads keys by their names in the table. A name is looked up once. From then on its MIB is known.
-use super::family::{Classes, Unit, concrete};
+use super::kinds::{Classes, Unit};
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::regions::Region;
 use lumalloc_ctl::{Error, Unit as KeyUnit, Value};
@@ -145,6 +145,11 @@ impl<'a> Reader<'a> {
         let places = known.places.iter().flatten().zip(indices);
         Ok(places.fold(known.target, |target, (place, index)| target.with(*place, *index)))
     }
+}
+
+/// Returns a key of the table with 0 for each `<…>`.
+pub(super) fn concrete(key: &str) -> String {
+    key.replace("<i>", "0").replace("<j>", "0")
 }
 
 /// Finds a key. Its `<…>` are 0 until they are set.

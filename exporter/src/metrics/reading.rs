@@ -1,7 +1,9 @@
 //! One reading of an allocator: everything that is wanted, from one snapshot.
 use super::arenas::{self, Arenas};
-use super::family::{Classes, Family, Source, Unit, families};
+use super::families::families;
+use super::family::{Family, Source};
 use super::group::{Group, Groups};
+use super::kinds::{Classes, Unit};
 use super::reader::{Names, Reader, text};
 use super::sample::{Number, Sample};
 use super::system;

@@ -1,8 +1,8 @@
 //! Regions of vmalloc(3) by name. Those without a name share a label, and so do those for whose
 //! name no label is left.
+use super::arenas::OVERFLOW;
 use super::reader::Reader;
 use super::sample::Sample;
-use super::tracker::OVERFLOW;
 use lumalloc_ctl::Error;
 use lumalloc_ctl::regions::Region;
 

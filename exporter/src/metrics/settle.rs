@@ -1,8 +1,10 @@
 //! Turns what was read into what is served. Counters never go back, arenas keep their labels, and
 //! the numbers that the exporter knows itself are added.
 use super::arenas::{Arenas, MOST_NAMES};
-use super::family::{Family, Kind, Source, families};
+use super::families::families;
+use super::family::{Family, Source};
 use super::group::{Group, Groups};
+use super::kinds::Kind;
 use super::monotone::Monotone;
 use super::own;
 use super::reader::Names;

@@ -1,5 +1,5 @@
 //! The text format of Prometheus, 0.0.4, by the encoder of the `prometheus` crate.
-use super::family::Kind;
+use super::kinds::Kind;
 use super::sample::{Histogram, Labels, Number, Sample};
 use super::settle::Served;
 use prometheus::TextEncoder;

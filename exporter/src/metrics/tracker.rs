@@ -5,14 +5,11 @@
 //! counted after the last look is shown under [`DESTROYED`]. Therefore the sum over labels is the
 //! sum over all arenas that ever existed, and no rate is counted twice. For the same reason a label
 //! is never given up for another one: its counts would vanish from the sum, or be counted twice.
-use super::arenas::Arena;
+use super::arenas::{Arena, OVERFLOW};
 use std::collections::HashMap;
 
 /// The label of counts that were seen under no other label.
 pub(crate) const DESTROYED: &str = "destroyed";
-/// The label of arenas for which there was no other label.
-pub(crate) const OVERFLOW: &str = "overflow";
-
 /// The state of an arena.
 struct Known {
     /// When the arena was made, relative to arena 0, in nanoseconds. It is unique for the index.

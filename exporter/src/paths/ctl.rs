@@ -17,12 +17,12 @@ mod refusal;
 mod suggest;
 
 use crate::answer::{Answer, body};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
 use crate::namespace::walk::{self, ARENA_NAME};
 use crate::namespace::{Namespace, Target, row_of};
 use crate::query;
-use crate::routes::Asked;
 use lumalloc_ctl::json::with_value;
 use lumalloc_ctl::{Error, Value};
 use lumalloc_namespace::{Door, Fact};

@@ -1,9 +1,9 @@
 //! `/doctor`: what stands out, in words with numbers, and what would help. Help is a key to write
 //! by `POST /ctl/<name>`, or an option.
 use crate::answer::{Answer, body, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Format, only, or_refused};
-use crate::routes::Asked;
 use crate::snapshot;
 use hyper::StatusCode;
 use lumalloc_ctl::{Finding, examine};

@@ -4,12 +4,12 @@
 //! Both files of statistics are of one snapshot. All files are made anew: an existing file or link
 //! is never written to. A file that could not be written completely is removed.
 use crate::answer::{Answer, JSON, body, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::only;
 use crate::heap_profile;
 use crate::namespace::Namespace;
 use crate::paths::stats::printed_text;
-use crate::routes::Asked;
 use hyper::StatusCode;
 use lumalloc_ctl::Value;
 use serde_json::{Value as Json, json};

@@ -1,10 +1,10 @@
 //! `/dumps`: the snapshots that were kept of limits and peaks. `/dumps/<number>` is one of them,
 //! and `/dumps/<number>/profile` the heap profile of that moment for pprof.
 use crate::answer::{Answer, BINARY, JSON, body, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, Format, only, or_refused};
 use crate::ring::{Kept, MOST, MOST_BYTES};
-use crate::routes::Asked;
 use hyper::StatusCode;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;

@@ -5,12 +5,12 @@
 //! `lines=true` the debug information is read, for inlined functions and, in folded stacks, lines
 //! of the source.
 use crate::answer::{Answer, JSON, TEXT, body, line, no_memory};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{bad, only};
 use crate::heap_profile::{Format, take};
 use crate::lines;
 use crate::query;
-use crate::routes::Asked;
 use crate::symbols::{self, Symbols};
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};

@@ -2,8 +2,8 @@
 //! for other answers, which means for `/metrics`. Neither reads the allocator's numbers, so both
 //! are answered when the process is out of memory or stuck.
 use crate::answer::{Answer, line};
+use crate::asked::Asked;
 use crate::context::Context;
-use crate::routes::Asked;
 use hyper::StatusCode;
 
 /// Answers `GET /-/healthy`.

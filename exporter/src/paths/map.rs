@@ -9,11 +9,11 @@
 //!
 //! An answer has at most 50000 runs, so that its size is bounded however large the heap is.
 use crate::answer::{Answer, JSON, body, line, no_memory};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, bad, only, or_refused};
 use crate::frames::described;
 use crate::query;
-use crate::routes::Asked;
 use crate::symbols::{self, Symbols};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -115,6 +115,7 @@ fn with_frames(text: &[u8], mut symbols: Symbols) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes;
     use crate::settings::Settings;
     use crate::testing::Mute;
     use crate::testing::{context, get, json, said};
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_map_that_cannot_be_read_is_said() {
-        let context = Context::new(&Mute, Settings::default());
+        let context = Context::new(&Mute, Settings::default(), routes::names());
         let text = "the map could not be read: NoEntry\n";
         assert_eq!(said(map(&context, &get("/map"))), (500, text.into()));
     }

@@ -1,12 +1,12 @@
 //! `/metrics`: Prometheus text 0.0.4 or OpenMetrics 1.0, as the client accepts. The body is
 //! compressed by gzip if the client accepts that. `?collect[]=` adds detail.
 use crate::answer::{Answer, body, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::metrics::openmetrics::{self, OPENMETRICS};
 use crate::metrics::text::{self, TEXT_0_0_4};
 use crate::metrics::{Groups, Served};
 use crate::negotiate;
-use crate::routes::Asked;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::StatusCode;

@@ -1,6 +1,7 @@
 //! Formats, encodings and errors of `/metrics`.
 use super::*;
 use crate::namespace::Linked;
+use crate::routes;
 use crate::settings::Settings;
 use crate::testing::Mute;
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 fn context() -> Arc<Context> {
-    Context::new(&Linked, Settings::default())
+    Context::new(&Linked, Settings::default(), routes::names())
 }
 
 fn ask(path: &str, headers: &[(hyper::header::HeaderName, &str)]) -> Answer {
@@ -65,7 +66,7 @@ fn gzip_is_sent_to_those_who_like_it() {
 
 #[test]
 fn an_allocator_that_answers_nothing_is_an_error() {
-    let context = Context::new(&Mute, Settings::default());
+    let context = Context::new(&Mute, Settings::default(), routes::names());
     let answer = metrics(&context, &Request::get("/metrics").body(Bytes::new()).unwrap());
     assert_eq!(answer.status(), 500);
     assert_eq!(text_of(answer), "the allocator could not be read: NoEntry\n");

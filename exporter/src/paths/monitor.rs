@@ -1,12 +1,12 @@
 //! `POST /monitor/start` and `/monitor/stop`: the heap monitor, which writes each allocation and
 //! each free to a file in the configured directory. `lumalloc events` shows the file.
 use crate::answer::{Answer, JSON, body, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::namespace::Namespace;
 use crate::paths::dump;
 use crate::query;
-use crate::routes::Asked;
 use hyper::StatusCode;
 use lumalloc_ctl::{Error, Value};
 use serde_json::json;

@@ -4,9 +4,9 @@
 //! The file tells nothing about the process, so it needs no token. The page asks for the token, and
 //! sends it with what it reads and writes.
 use crate::answer::{Answer, body};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::negotiate::{elements, joined, likes_gzip};
-use crate::routes::Asked;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::StatusCode;
@@ -75,6 +75,7 @@ fn is_known(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::namespace::Linked;
+    use crate::routes;
     use crate::settings::Settings;
     use http_body_util::BodyExt;
     use std::io::Read;
@@ -84,7 +85,7 @@ mod tests {
         for (name, value) in headers {
             request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
         }
-        let context = Context::new(&Linked, Settings::default());
+        let context = Context::new(&Linked, Settings::default(), routes::names());
         let (head, body) = page(&context, &request).into_parts();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let body = runtime.block_on(body.collect()).unwrap().to_bytes();

@@ -1,12 +1,13 @@
 //! `/debug/pprof/`: heap profiles as Go's net/http/pprof serves them, so that `pprof` works on the
 //! address. `/heap` and `/pprof/heap` have the text that jeprof reads.
 use crate::answer::{Answer, BINARY, TEXT, body, line, no_memory};
+use crate::asked::{Asked, Before};
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::heap_profile::{Format, changed, compressed, take};
 use crate::lines;
 use crate::query;
-use crate::routes::{Asked, Before, First};
+use crate::route::First;
 use crate::symbols::{self, Symbols};
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use hyper::{Method, StatusCode};

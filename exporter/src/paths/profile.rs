@@ -1,12 +1,12 @@
 //! `POST /profile/start`, `/profile/stop` and `/profile/reset`: the heap profiler, by
 //! `prof.active` and `prof.reset`.
 use crate::answer::{Answer, line};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::heap_profile::{Failure, failure};
 use crate::namespace::Namespace;
 use crate::query;
-use crate::routes::Asked;
 use hyper::StatusCode;
 use lumalloc_ctl::{Error, Value};
 

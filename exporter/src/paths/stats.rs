@@ -1,10 +1,10 @@
 //! `/stats`: `malloc_stats_print` as text or as JSON. `?opts=` has its option letters.
 use crate::answer::{Answer, body};
+use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
 use crate::namespace::Namespace;
 use crate::query;
-use crate::routes::Asked;
 use std::ffi::{CStr, CString};
 
 /// The option letters of `malloc_stats_print`.

@@ -1,8 +1,9 @@
 //! The sockets that the exporter listens on, and the file of a unix socket.
 use super::fork::{Noted, Step};
+use crate::address::Address;
 use crate::guard::Peer;
-use crate::routes::Surface;
-use crate::settings::{Address, Settings};
+use crate::route::Surface;
+use crate::settings::Settings;
 use crate::start_error::{LONGEST_PATH, StartError};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::Permissions;

@@ -11,7 +11,7 @@ use crate::counts::Ended;
 use crate::dispatch::Dispatch;
 use crate::guard::Peer;
 use crate::quiet_thread::{self, Quiet};
-use crate::routes::Surface;
+use crate::route::Surface;
 use crate::say::say;
 use crate::start_error::StartError;
 use crate::worker::{STOPS_WITHIN, Worker};

@@ -1,7 +1,8 @@
 //! Arenas: always by name, and each by its index when that is asked for.
 use crate::metrics::family::Source::{Arena, Made};
-use crate::metrics::family::{Def, Unit, counter, gauge, info};
+use crate::metrics::family::{Def, counter, gauge, info};
 use crate::metrics::group::Group::{Arenas, NamedArenas};
+use crate::metrics::kinds::Unit;
 use crate::metrics::made;
 
 /// Returns a gauge by name.

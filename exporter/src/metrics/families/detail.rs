@@ -1,8 +1,9 @@
 //! Classes, locks and slow paths in detail, over all arenas, including destroyed ones.
-use crate::metrics::family::Classes;
 use crate::metrics::family::Source::{Class, Each, Sum};
-use crate::metrics::family::{Def, Unit, counter, gauge};
+use crate::metrics::family::{Def, counter, gauge};
 use crate::metrics::group::Group;
+use crate::metrics::kinds::Classes;
+use crate::metrics::kinds::Unit;
 
 /// Returns a gauge by small class.
 const fn bin(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {

@@ -1,7 +1,8 @@
 //! Facts of the build, settings, and the exporter itself.
 use crate::metrics::family::Source::{Made, Own, Sum, Texts};
-use crate::metrics::family::{Def, Unit, counter, gauge, info};
+use crate::metrics::family::{Def, counter, gauge, info};
 use crate::metrics::group::Group::{Build, Exporter, Settings};
+use crate::metrics::kinds::Unit;
 use crate::metrics::made;
 
 pub(super) static BUILD: &[Def] = &[

@@ -1,7 +1,8 @@
 //! Where the memory is, as the allocator and the system count it.
 use crate::metrics::family::Source::{Own, Sum};
-use crate::metrics::family::{Def, Unit, counter, gauge};
+use crate::metrics::family::{Def, counter, gauge};
 use crate::metrics::group::Group::{Memory, Process};
+use crate::metrics::kinds::Unit;
 
 /// Returns a gauge of bytes.
 const fn bytes(name: &'static str, keys: &'static [&'static str]) -> Def {

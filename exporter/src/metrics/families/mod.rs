@@ -6,11 +6,12 @@ mod memory;
 mod regions;
 mod work;
 
-use super::family::Def;
+use super::family::{Def, Family};
+use std::sync::LazyLock;
 
 /// Every family, in the order in which families are served. Families of one collector are
 /// neighbours.
-pub(super) static TABLE: &[&[Def]] = &[
+static TABLE: &[&[Def]] = &[
     general::BUILD,
     general::SETTINGS,
     memory::MEMORY,
@@ -29,6 +30,15 @@ pub(super) static TABLE: &[&[Def]] = &[
     detail::ENGINE,
     general::EXPORTER,
 ];
+
+static ALL: LazyLock<Vec<Family>> =
+    LazyLock::new(|| TABLE.iter().copied().flatten().map(Def::family).collect());
+
+/// Returns every family, in the order in which families are served.
+#[must_use]
+pub fn families() -> &'static [Family] {
+    &ALL
+}
 
 #[cfg(test)]
 mod excuses;

@@ -1,7 +1,8 @@
 //! Regions of vmalloc(3), by name.
 use crate::metrics::family::Source::{Made, Sum};
-use crate::metrics::family::{Def, Make, Unit, gauge};
+use crate::metrics::family::{Def, Make, gauge};
 use crate::metrics::group::Group::Regions;
+use crate::metrics::kinds::Unit;
 use crate::metrics::regions;
 
 /// Returns a gauge by name.

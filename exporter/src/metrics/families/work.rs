@@ -1,7 +1,8 @@
 //! Allocations, and the work that they caused in the allocator.
 use crate::metrics::family::Source::{Each, Made, Sum};
-use crate::metrics::family::{Def, Unit, counter, histogram};
+use crate::metrics::family::{Def, counter, histogram};
 use crate::metrics::group::Group::{Locks, Purging, Traffic, Work};
+use crate::metrics::kinds::Unit;
 use crate::metrics::made;
 
 const REQUESTS: &[&str] =

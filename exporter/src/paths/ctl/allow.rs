@@ -1,7 +1,7 @@
 //! The keys that requests may write, and the reason for each key that they may not.
 use super::refusal::Refusal;
 use crate::memory;
-use crate::metrics::tracker;
+use crate::metrics::OVERFLOW;
 use crate::namespace::Target;
 use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
@@ -34,7 +34,7 @@ const ALLOWED: [&str; 23] = [
 ];
 
 /// The labels of arenas that no request named.
-const LABELS: [&str; 5] = ["auto", "destroyed", memory::NAME, "manual", tracker::OVERFLOW];
+const LABELS: [&str; 5] = ["auto", "destroyed", memory::NAME, "manual", OVERFLOW];
 
 /// Checks that a key may be written or triggered.
 pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {

@@ -1,9 +1,9 @@
 //! The list of every key with its description.
 use super::allow;
 use crate::answer::{Answer, body};
+use crate::asked::Asked;
 use crate::format::{Bad, Format};
 use crate::namespace::walk;
-use crate::routes::Asked;
 use lumalloc_namespace::{Door, Fact, Type, facts};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
