@@ -4,7 +4,7 @@
 use crate::key_table::{self, Row};
 use crate::row::{Access, Stability};
 use crate::tree::INDEX;
-use crate::tree_build::ROW_COUNT;
+use crate::tree_draft::ROW_COUNT;
 use crate::value::{Type, Unit};
 use core::ffi::CStr;
 

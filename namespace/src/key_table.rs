@@ -4,7 +4,7 @@
 //! table costs every process 32 bytes: the word, which the loader writes, and an entry that tells
 //! the loader to do so.
 use crate::row::{Access, Spec, Stability};
-use crate::tree_build::{FLAT, ORDER, ROW_COUNT};
+use crate::tree_draft::{FLAT, ORDER, ROW_COUNT};
 use crate::value::{Type, Unit};
 use core::ffi::CStr;
 

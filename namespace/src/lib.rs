@@ -37,13 +37,17 @@ pub mod print;
 pub mod row;
 #[allow(unused_macros, unused_imports, reason = "not every branch needs every macro")]
 pub(crate) mod row_macros;
+#[allow(unsafe_code, reason = "a text that is written once and read after")]
+pub(crate) mod once_text;
+pub(crate) mod option_text;
 pub mod rows;
 pub mod self_description;
 #[allow(unsafe_code, reason = "a lock around the published snapshot")]
 pub mod snapshot;
+pub(crate) mod tree_draft;
 pub mod key_table;
+pub(crate) mod node;
 pub mod tree;
-pub(crate) mod tree_build;
 pub mod value;
 #[allow(unsafe_code, reason = "hands NUL-terminated text to a C callback")]
 pub mod writer;

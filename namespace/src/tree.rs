@@ -5,98 +5,14 @@
 //! says which numbers exist, given all of the MIB so far. The tree needs no memory at run time and
 //! no lock.
 use crate::error::Error;
-use crate::key_table::{self, Part, Row, rows};
-use crate::tree_build::{self, NODE_COUNT, RULES};
-
-/// The largest number of components of any name. `mallctlnametomib` never needs a longer array.
-pub const MAX_DEPTH: usize = 8;
+use crate::key_table::{Row, rows};
+use crate::node::NODES;
+pub use crate::node::Node;
+use crate::tree_draft;
+pub use crate::tree_draft::MAX_DEPTH;
 
 /// The first byte of an index in the name of a row: `<i>`.
 pub const INDEX: u8 = b'<';
-
-/// Stands for no rule.
-pub(crate) const NO_RULE: u8 = u8::MAX;
-
-/// One component of a name.
-#[derive(Clone, Copy)]
-pub struct Node {
-    /// The component, as part of the names of all keys; `<i>` for an index.
-    pub(crate) text: Part,
-    /// The first row that has this component in its name, and whether its name ends here.
-    pub(crate) row: u16,
-    pub(crate) is_leaf: bool,
-    /// The rule of an index, or [`NO_RULE`]. A node with a rule has no siblings.
-    pub(crate) rule: u8,
-    /// The place of the first child among all nodes, and the number of children.
-    pub(crate) first: u16,
-    pub(crate) count: u16,
-}
-
-impl Node {
-    pub(crate) const EMPTY: Node =
-        Node { text: Part::EMPTY, row: 0, is_leaf: false, rule: NO_RULE, first: 0, count: 0 };
-
-    /// The text of the component; `<i>` for an index.
-    #[must_use]
-    pub const fn name(self) -> &'static [u8] {
-        self.text.of(key_table::names())
-    }
-
-    /// The row, if a name ends here.
-    #[must_use]
-    pub fn row(self) -> Option<&'static Row> {
-        rows().get(usize::from(self.row)).filter(|_| self.is_leaf)
-    }
-
-    /// The rule of an index. Such a node has no siblings.
-    #[must_use]
-    pub fn index(self) -> Option<fn(&[usize]) -> bool> {
-        RULES.get(usize::from(self.rule)).map(|index| index.valid)
-    }
-
-    /// The children, side by side.
-    #[must_use]
-    pub fn children(self) -> &'static [Node] {
-        let first = usize::from(self.first);
-        NODES.get(first..first + usize::from(self.count)).unwrap_or(&[])
-    }
-
-    /// The child that the last component of a MIB names.
-    #[inline]
-    fn child(self, mib: &[usize]) -> Option<&'static Node> {
-        let number = *mib.last()?;
-        let first = NODES.get(usize::from(self.first)).filter(|_| self.count > 0)?;
-        match first.index() {
-            Some(valid) => valid(mib).then_some(first),
-            None if number < usize::from(self.count) => NODES.get(usize::from(self.first) + number),
-            None => None,
-        }
-    }
-
-    /// The number in the MIB for a component of a name. An index gets one whether it exists or not.
-    fn number(self, text: &[u8]) -> Option<usize> {
-        let children = self.children();
-        if children.first()?.index().is_some() {
-            return parse_index(text);
-        }
-        let is_named = |child: &Node| child.text.length() == text.len() && child.name() == text;
-        children.iter().position(is_named)
-    }
-}
-
-/// The root, then all other nodes level by level.
-static NODES: [Node; NODE_COUNT] = tree_build::nodes();
-
-/// Reads a decimal index. The whole text must be digits.
-fn parse_index(text: &[u8]) -> Option<usize> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0usize, |value, &byte| {
-        let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
-        value.checked_mul(10)?.checked_add(usize::from(digit))
-    })
-}
 
 /// Translates a name, or the beginning of one, into a MIB. Returns the number of components
 /// written.
@@ -159,8 +75,8 @@ pub const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
     let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
     let (mut node, mut begin) = (&NODES[0], 0);
     while begin <= name.len() {
-        let end = tree_build::component_end(name, begin);
-        let text = tree_build::part(name, begin, end);
+        let end = tree_draft::component_end(name, begin);
+        let text = tree_draft::part(name, begin, end);
         let mut number = 0;
         while number < node.count && !is_child(node, number, text) {
             number += 1;
@@ -176,7 +92,7 @@ pub const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
 }
 
 const fn is_child(node: &Node, number: u16, text: &[u8]) -> bool {
-    tree_build::is_same(NODES[(node.first + number) as usize].name(), text)
+    tree_draft::is_same(NODES[(node.first + number) as usize].name(), text)
 }
 
 /// Translates a whole name into a MIB.

@@ -1,7 +1,7 @@
 //! `opt.*`: the options, which do not change after the start.
+use crate::option_text;
 use crate::row::Spec;
 use crate::row_macros::ro;
-use crate::self_description::option_text;
 use core::ffi::CStr;
 use lumalloc::control;
 use lumalloc::options::{self, DlopenDeepbind, Dss, Junk, MetadataThp, ProfFormat};

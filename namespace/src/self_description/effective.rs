@@ -1,7 +1,7 @@
 //! `config.effective`: all options in force as one option string. Given to another program, it sets
 //! the same options.
-use super::once_text::{OnceText, Room};
 use crate::error::Error;
+use crate::once_text::{OnceText, Room};
 use crate::rows::opt;
 use crate::value::Value;
 use core::ffi::CStr;
@@ -61,7 +61,7 @@ fn write_signed(room: &mut Room<'_>, number: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::self_description::option_text::LONGEST_LIMITS;
+    use crate::option_text::LONGEST_LIMITS;
     use crate::value::Type;
     use std::format;
 

@@ -5,9 +5,6 @@ use crate::tree;
 use core::ffi::CStr;
 
 pub mod effective;
-#[allow(unsafe_code, reason = "a text that is written once and read after")]
-pub(crate) mod once_text;
-pub mod option_text;
 
 /// The row with a name, which may have indices or `<i>`.
 ///

@@ -1,6 +1,6 @@
 //! Options that are neither a number nor a word, as an option string has them.
-use super::once_text::{OnceText, Room};
 use crate::error::Error;
+use crate::once_text::{OnceText, Room};
 use core::ffi::CStr;
 use lumalloc::observe::BINS;
 use lumalloc::options::{self, CacheLimits};
@@ -15,7 +15,7 @@ pub(crate) const LONGEST_LIMITS: usize = "32768-32768:2047|".len() * BINS;
 ///
 /// # Errors
 /// [`Error::Again`] when more than four threads ask for the text for the first time at once.
-pub fn narenas_ratio() -> Result<&'static CStr, Error> {
+pub(crate) fn narenas_ratio() -> Result<&'static CStr, Error> {
     RATIO.get(|room| write_fraction(room, options::current().narenas_ratio))
 }
 
@@ -23,7 +23,7 @@ pub fn narenas_ratio() -> Result<&'static CStr, Error> {
 ///
 /// # Errors
 /// As [`narenas_ratio`].
-pub fn tcache_ncached_max() -> Result<&'static CStr, Error> {
+pub(crate) fn tcache_ncached_max() -> Result<&'static CStr, Error> {
     LIMITS.get(|room| write_limits(room, &options::current().tcache_ncached_max))
 }
 

@@ -1,15 +1,14 @@
-//! Makes the tree of names from the rows, at compile time.
-//!
-//! There are two passes. The first adds the components of each row to lists of siblings. The second
-//! moves siblings side by side, so that a number in a MIB is an offset. Rows may stand in any
-//! order; the numbers follow the order in which components are first seen.
+//! The first pass that makes the tree of names from the rows, at compile time: it adds the
+//! components of each row to lists of siblings. The second pass makes the [nodes](crate::node).
+//! Rows may stand in any order; the order of the tree is that in which components are first seen.
 //!
 //! Rows that do not form a tree stop the compiler: a name that occurs twice or is also a branch, an
 //! index beside named siblings, an index without a rule, a name that is too deep.
-use crate::key_table::rows;
 use crate::row::{Index, Spec};
 use crate::rows::{INDICES, ROWS};
-use crate::tree::{MAX_DEPTH, NO_RULE, Node};
+
+/// The largest number of components of any name. `mallctlnametomib` never needs a longer array.
+pub const MAX_DEPTH: usize = 8;
 
 /// How many elements the lists have together.
 const fn count<T>(lists: &[&[T]]) -> usize {
@@ -49,25 +48,25 @@ const RULE_COUNT: usize = count(INDICES);
 pub(crate) static RULES: [&Index; RULE_COUNT] = flat(INDICES);
 
 /// Stands for no node, no row and no rule.
-const NONE: usize = usize::MAX;
+pub(crate) const NONE: usize = usize::MAX;
 
 /// An upper bound on the number of nodes.
 const ROOM: usize = 4 * ROW_COUNT + 64;
 
 /// A node of the first pass.
 #[derive(Clone, Copy)]
-struct Draft {
-    name: &'static [u8],
+pub(crate) struct Draft {
+    pub(crate) name: &'static [u8],
     /// The row whose name ends here.
-    row: usize,
+    pub(crate) row: usize,
     /// The first row that has this component, and where it begins in its name.
-    first_row: usize,
-    begin: usize,
-    rule: usize,
-    first: usize,
-    last: usize,
-    next: usize,
-    count: usize,
+    pub(crate) first_row: usize,
+    pub(crate) begin: usize,
+    pub(crate) rule: usize,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+    pub(crate) next: usize,
+    pub(crate) count: usize,
 }
 
 const EMPTY: Draft = Draft {
@@ -82,12 +81,13 @@ const EMPTY: Draft = Draft {
     count: 0,
 };
 
-struct Drafts {
-    nodes: [Draft; ROOM],
+/// All nodes of the first pass; the root is the first one.
+pub(crate) struct Drafts {
+    pub(crate) nodes: [Draft; ROOM],
     used: usize,
 }
 
-static DRAFTS: Drafts = draft();
+pub(crate) static DRAFTS: Drafts = draft();
 
 /// The number of nodes, including the root.
 pub(crate) const NODE_COUNT: usize = DRAFTS.used;
@@ -167,43 +167,6 @@ const fn rule_of(path: &[u8]) -> usize {
         rule += 1;
     }
     panic!("an index has no rule")
-}
-
-/// The second pass: moves siblings side by side, in the order of the first pass.
-pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
-    let mut nodes = [Node::EMPTY; NODE_COUNT];
-    // For each node that has its place, the index of its draft.
-    let mut from = [0; NODE_COUNT];
-    let (mut done, mut used) = (0, 1);
-    while done < used {
-        let draft = &DRAFTS.nodes[from[done]];
-        nodes[done] = Node {
-            text: rows()[place_of(draft.first_row)].name_part(draft.begin, draft.name.len()),
-            row: place_of(draft.first_row) as u16,
-            is_leaf: draft.row != NONE,
-            rule: if draft.rule == NONE { NO_RULE } else { draft.rule as u8 },
-            first: used as u16,
-            count: draft.count as u16,
-        };
-        let mut child = draft.first;
-        while child != NONE {
-            from[used] = child;
-            used += 1;
-            child = DRAFTS.nodes[child].next;
-        }
-        done += 1;
-    }
-    assert!(used == NODE_COUNT && used < u16::MAX as usize, "the tree is whole");
-    nodes
-}
-
-/// The place of a row in the order of the tree.
-const fn place_of(row: usize) -> usize {
-    let mut place = 0;
-    while ORDER[place] != row {
-        place += 1;
-    }
-    place
 }
 
 /// For each place in the order of the tree, the place of its row in [`FLAT`]. Rows that share a
