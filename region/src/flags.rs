@@ -1,7 +1,6 @@
-//! The word with a region's method and flags, and what of the core data tells who may come in.
+//! The word with a region's method and flags.
 
-use crate::data::Head;
-use crate::lock::{Entry, Lock};
+use crate::lock::Entry;
 use crate::mode;
 use crate::seam::{AtomicU32, Ordering};
 
@@ -24,34 +23,26 @@ impl Flags {
     pub(crate) fn begin(&self, mode: u32) {
         self.0.store(mode, Ordering::Relaxed);
     }
-}
-
-impl Head {
-    /// Returns the lock of the region.
-    #[inline]
-    pub fn lock(&self) -> &Lock {
-        &self.lock
-    }
 
     /// Returns method and flags: see [`mode`].
     #[inline]
-    pub fn mode(&self) -> u32 {
-        self.mode.0.load(Ordering::Relaxed) & !mode::HIDDEN
+    pub(crate) fn mode(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) & !mode::HIDDEN
     }
 
     /// Returns whether one of these flags is set, and sees what a visitor wrote that is not there
     /// any more.
     #[inline]
-    pub(crate) fn has_flags(&self, flags: u32) -> bool {
-        // Acquire: pairs with the Release in `change_mode`.
-        self.mode.0.load(Ordering::Acquire) & flags != 0
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        // Acquire: pairs with the Release in `change`.
+        self.0.load(Ordering::Acquire) & flags != 0
     }
 
     /// Returns how threads enter the region, and sees what was written in it before it was shared.
     #[inline]
-    pub fn entry(&self) -> Entry {
-        // Acquire: pairs with the Release in `change_mode`.
-        match self.mode.0.load(Ordering::Acquire) & (mode::SHARE | mode::PROCESSES) {
+    pub(crate) fn entry(&self) -> Entry {
+        // Acquire: pairs with the Release in `change`.
+        match self.0.load(Ordering::Acquire) & (mode::SHARE | mode::PROCESSES) {
             0 => Entry::Alone,
             mode::SHARE => Entry::Shared,
             _ => Entry::Processes,
@@ -59,20 +50,14 @@ impl Head {
     }
 
     /// Sets or clears flags. Returns method and flags as they were before.
-    pub fn change_mode(&self, flags: u32, on: bool) -> u32 {
+    pub(crate) fn change(&self, flags: u32, on: bool) -> u32 {
         let before = if on {
-            // Release: pairs with the Acquire in `has_flags`.
-            self.mode.0.fetch_or(flags, Ordering::Release)
+            // Release: pairs with the Acquire in `has`.
+            self.0.fetch_or(flags, Ordering::Release)
         } else {
             // Release: pairs with the same.
-            self.mode.0.fetch_and(!flags, Ordering::Release)
+            self.0.fetch_and(!flags, Ordering::Release)
         };
         before & !mode::HIDDEN
-    }
-
-    /// Returns whether malloc allocates in the region, or has done so.
-    #[inline]
-    pub fn is_of_malloc(&self) -> bool {
-        self.has_flags(mode::MALLOC)
     }
 }

@@ -67,16 +67,15 @@ mod heap;
 mod system;
 #[cfg(not(loom))]
 mod segments;
+mod flags;
 #[cfg(not(loom))]
 mod data;
 #[cfg(loom)]
 mod data_loom;
 #[cfg(loom)]
 use data_loom as data;
-mod flags;
+mod head_mode;
 mod visit;
-#[cfg(not(loom))]
-mod call;
 #[cfg(not(loom))]
 mod method;
 #[cfg(not(loom))]
@@ -139,11 +138,11 @@ pub use watch::{watch, watch_nothing};
 /// What handles for other languages are made of.
 #[cfg(not(loom))]
 pub mod raw {
-    pub use crate::call::{Call, Form};
     pub use crate::data::{Data, Head};
     pub use crate::line::Line;
     pub use crate::lock::{Entry, Holder, Lock};
     pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
+    pub use crate::method::call::{Call, Form};
     pub use crate::owner::note as note_process;
     pub use crate::position::Origin;
     pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of, when_made};

@@ -1,7 +1,7 @@
 //! Regions in files as values of Rust: a root of the program's type, and links to blocks.
 
-use crate::call::Call;
 use crate::method::best::Best;
+use crate::method::call::Call;
 use crate::method::{Method, Stat};
 use crate::shared::Mapping;
 use crate::shared_region::SharedRegion;

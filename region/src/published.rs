@@ -1,10 +1,10 @@
 //! Regions of Rust programs that others may see: the namespace of lumalloc, and with it metrics,
 //! the page and the doctor.
 
-use crate::call::Call;
 use crate::data::Head;
 use crate::discipline::Discipline;
 use crate::heap::Heap;
+use crate::method::call::Call;
 use crate::method::{Method, Stat};
 use crate::mode;
 use crate::region::Region;

@@ -1,9 +1,9 @@
 //! Regions as values of Rust.
 
-use crate::call::{Call, Form};
 use crate::data::{Data, Head};
 use crate::discipline::Discipline;
 use crate::lock::Entry;
+use crate::method::call::{Call, Form};
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
 use crate::mode;

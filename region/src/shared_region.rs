@@ -1,10 +1,10 @@
 //! A region in a file, whatever is in its blocks.
 
-use crate::call::{Call, Form};
 use crate::data::{Data, Head};
 use crate::errno;
 use crate::lock::{Entry, Holder, Lock};
 use crate::method::best::{Best, State};
+use crate::method::call::{Call, Form};
 use crate::method::{Method, Stat};
 use crate::mode;
 use crate::shared::{FileForm, Mapping, when_made};

@@ -6,9 +6,9 @@
 //!
 //! A value is written in one step, so it is the old one or the new one if the process ends.
 
-use crate::call::Call;
 use crate::discipline::Discipline;
 use crate::method::Method;
+use crate::method::call::Call;
 use crate::mode;
 use crate::words::{Words, in_order};
 
@@ -93,9 +93,9 @@ fn add<M: Method, D: Discipline>(call: &mut Call<'_, M, D>, key: u64, value: u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Form;
     use crate::heap::Heap;
     use crate::method::best::Best;
+    use crate::method::call::Form;
     use crate::method::debug::Debug;
     use crate::method::last::Last;
     use crate::method::pool::Pool;

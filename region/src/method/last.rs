@@ -3,8 +3,8 @@
 
 use super::carving::{Carving, rounded};
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
-use crate::call::Call;
 use crate::discipline::Discipline;
+use crate::method::call::Call;
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::{Number, Segment};

@@ -1,5 +1,6 @@
 //! The methods: how blocks are cut from segments, and what can be freed.
 
+pub(crate) mod call;
 pub(crate) mod best;
 mod carving;
 pub(crate) mod last;
@@ -7,11 +8,11 @@ pub(crate) mod pool;
 pub(crate) mod debug;
 pub(crate) mod profile;
 
-use crate::call::Call;
 use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::segments::Segment;
+use call::Call;
 
 /// What a resize may do. Source: vmalloc(3), `vmresize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

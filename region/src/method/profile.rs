@@ -3,8 +3,8 @@
 
 use super::best::{self, Best, align_behind, busy_blocks};
 use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
-use crate::call::{Call, Nothing};
 use crate::discipline::Discipline;
+use crate::method::call::{Call, Nothing};
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::position::process_mark;

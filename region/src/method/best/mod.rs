@@ -16,8 +16,8 @@ mod recovery;
 mod state;
 
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
-use crate::call::Call;
 use crate::discipline::Discipline;
+use crate::method::call::Call;
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::Segment;
@@ -327,8 +327,8 @@ fn compact_segment<D: Discipline>(call: &mut Call<'_, Best, D>, segment: &Segmen
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Form;
     use crate::heap::Heap;
+    use crate::method::call::Form;
     use crate::system::System;
     use proptest::prelude::*;
     use std::collections::BTreeMap;

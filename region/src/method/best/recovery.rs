@@ -6,8 +6,8 @@
 use super::Best;
 use super::block::{Block, HEADER, SMALLEST};
 use super::state::{State, mark_end};
-use crate::call::Call;
 use crate::discipline::Discipline;
+use crate::method::call::Call;
 use crate::segments::Segment;
 use crate::words::Words;
 
@@ -78,9 +78,9 @@ impl FreeRun {
 mod tests {
     use super::super::tests::check;
     use super::*;
-    use crate::call::Form;
     use crate::data::Data;
     use crate::discipline::Resized;
+    use crate::method::call::Form;
     use crate::method::{Method, Resize};
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicUsize, Ordering};

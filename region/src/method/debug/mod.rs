@@ -7,8 +7,8 @@ mod checks;
 
 use super::best::{self, Best, align_behind, busy_blocks};
 use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
-use crate::call::{Call, Nothing, Reserve};
 use crate::discipline::Discipline;
+use crate::method::call::{Call, Nothing, Reserve};
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::Segment;

@@ -1,8 +1,8 @@
 //! Taking free blocks at the ends of segments back, so that the discipline gets their memory.
 
 use super::{Pool, free_blocks};
-use crate::call::Call;
 use crate::discipline::Discipline;
+use crate::method::call::Call;
 use crate::segments::Segment;
 use crate::words::Words;
 

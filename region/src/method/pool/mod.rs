@@ -8,9 +8,9 @@ mod compaction;
 
 use super::carving::Carving;
 use super::{Method, Resize, Stat, sealed};
-use crate::call::Call;
 use crate::data::Data;
 use crate::discipline::Discipline;
+use crate::method::call::Call;
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::{Number, Segment};
@@ -312,8 +312,8 @@ fn free_blocks<D: Discipline>(call: &Call<'_, Pool, D>) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Form;
     use crate::heap::Heap;
+    use crate::method::call::Form;
     use proptest::prelude::*;
     use std::vec::Vec;
 
