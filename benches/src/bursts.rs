@@ -15,9 +15,11 @@ mod round;
 mod watch;
 mod ways;
 
+use crate::commands::cargo_build;
 use crate::machine;
 use crate::peers::OURS;
-use crate::prepare::{self, Places, cargo_build};
+use crate::places::Places;
+use crate::prepare;
 use crate::programs::contenders;
 use crate::programs::options::{self, Options};
 use crate::progress::progress;

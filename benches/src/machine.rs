@@ -1,6 +1,7 @@
 //! The machine on which the numbers were measured: they mean little without it.
 
-use crate::prepare::{Contender, finish};
+use crate::commands::finish;
+use crate::prepare::Contender;
 use std::fs;
 use std::process::Command;
 

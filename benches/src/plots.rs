@@ -4,7 +4,7 @@
 use crate::cases::{Case, Door};
 use crate::chart::{Point, chart};
 use crate::peers::{OURS, Peer, REFERENCE};
-use crate::report::{GROUPS, PEAK, WALL, behind, mean, ratio};
+use crate::results::{GROUPS, PEAK, WALL, behind, mean, ratio};
 use crate::store::Store;
 use crate::svg::{Anchor, Svg};
 

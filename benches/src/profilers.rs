@@ -4,10 +4,12 @@
 //! `profilers [--rounds N]` writes `results/profilers.md`.
 
 use crate::arguments::number;
+use crate::commands::finish;
 use crate::figures::Figure;
 use crate::machine;
 use crate::peers;
-use crate::prepare::{self, Places, finish};
+use crate::places::Places;
+use crate::prepare;
 use crate::report::aligned;
 use crate::sources::debian_version;
 use std::collections::BTreeMap;

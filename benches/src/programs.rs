@@ -17,7 +17,8 @@ pub(crate) mod report;
 pub(crate) mod table;
 
 use crate::machine;
-use crate::prepare::{self, Contender, Places};
+use crate::places::Places;
+use crate::prepare::{self, Contender};
 use crate::progress::progress;
 use crate::warm::Peak;
 use launch::{Stage, once, preload};

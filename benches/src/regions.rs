@@ -4,10 +4,12 @@
 //! `regions [--rounds N]` writes `results/regions.md`.
 
 use crate::arguments::number;
+use crate::commands::{cargo_build, finish};
 use crate::figures::Figure;
 use crate::machine;
 use crate::measure::instructions::collected;
-use crate::prepare::{self, Places, finish};
+use crate::places::Places;
+use crate::prepare;
 use crate::report::aligned;
 use crate::warm::Peak;
 use std::collections::BTreeMap;
@@ -125,7 +127,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn built(places: &Places) -> Result<PathBuf, String> {
     let program = ["-p", "lumalloc-bench", "--bin", "lumalloc-bench-regions"];
     for only in [&program[..], &["-p", "lumalloc-capi"]] {
-        prepare::cargo_build(&places.root.join("Cargo.toml"), &places.target, only)?;
+        cargo_build(&places.root.join("Cargo.toml"), &places.target, only)?;
     }
     Ok(places.target.join("release/lumalloc-bench-regions"))
 }

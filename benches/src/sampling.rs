@@ -3,10 +3,12 @@
 //! `sampling [--rounds N]` writes `results/sampling.md`.
 
 use crate::arguments::number;
+use crate::commands::finish;
 use crate::figures::Figure;
 use crate::machine;
 use crate::peers;
-use crate::prepare::{self, Places, finish};
+use crate::places::Places;
+use crate::prepare;
 use crate::report::aligned;
 use std::fmt::Write as _;
 use std::fs;

@@ -8,7 +8,8 @@
 mod picture;
 
 use crate::peers;
-use crate::prepare::{self, Places};
+use crate::places::Places;
+use crate::prepare;
 use crate::programs::launch::read_usage;
 use crate::report::aligned;
 use std::collections::BTreeMap;

@@ -2,8 +2,9 @@
 //! compiled from the sources in their crates, once per version and with the release flags of their
 //! own builds.
 
+use crate::commands::{cargo_build, finish};
 use crate::peers::Preload;
-use crate::prepare::{Places, cargo_build, finish, package_directory};
+use crate::places::{Places, package_directory};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::cases::{Case, Door};
 use crate::peers::{HARDENED, OURS, REFERENCE};
-use crate::report::{
+use crate::results::{
     CPU, FAULTS, GROUPS, Number, PEAK, Results, WALL, behind, best, best_of_all, mean, median,
     ratio,
 };
@@ -215,7 +215,7 @@ mod tests {
     use crate::cases;
     use crate::measure::Kind;
     use crate::peers;
-    use crate::report::Results;
+    use crate::results::Results;
     use crate::store::{Row, Store};
 
     /// Results with runs of one case: for each peer time, peak RSS and faults.

@@ -8,8 +8,10 @@
 mod compact;
 mod raw;
 
+use crate::commands::finish;
 use crate::machine;
-use crate::prepare::{self, Contender, Places, finish};
+use crate::places::Places;
+use crate::prepare::{self, Contender};
 use crate::programs::launch::{Sample, Stage, once, preload, read_usage};
 use crate::programs::options::{self, Options};
 use crate::programs::report::{Comparison, Series};

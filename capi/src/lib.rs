@@ -36,6 +36,8 @@ pub mod deepbind;
 mod errno;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod glibc;
+#[allow(unsafe_code, reason = "C library: abort")]
+mod die;
 #[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
 mod lifecycle;
 #[allow(unsafe_code, reason = "C interface: a name from the caller")]

@@ -1,4 +1,4 @@
-//! What the library does when it is loaded, when the process exits, and when it cannot go on.
+//! What the library does when it is loaded, and when the process exits.
 //!
 //! The functions for start and end are listed in the sections `.init_array` and `.fini_array`,
 //! because `atexit` would allocate.
@@ -60,11 +60,3 @@ static AT_LOAD: extern "C" fn() = at_load;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
-
-/// Writes a message to `malloc_message` or standard error, and aborts.
-#[cold]
-pub(crate) fn die(text: &[u8]) -> ! {
-    message::write(text);
-    // SAFETY: abort has no requirements.
-    unsafe { libc::abort() }
-}

@@ -1,5 +1,5 @@
 //! The panic handler of a library without std: it writes a message and aborts.
-use crate::lifecycle::die;
+use crate::die::die;
 use core::arch::global_asm;
 
 /// Nothing in the library panics (a test looks for panic code in the shared object), but a `no_std`

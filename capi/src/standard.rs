@@ -2,8 +2,8 @@
 //!
 //! Success never changes `errno`, and the frees never do. Sizes above `PTRDIFF_MAX` are out of
 //! memory.
+use crate::die::die;
 use crate::errno::{self, bad_alignment, too_large};
-use crate::lifecycle::die;
 use alloc_core::observe;
 use alloc_core::options::{self, ZeroRealloc};
 use alloc_core::raw;

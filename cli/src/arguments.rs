@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::events::arguments::EventsArguments;
 use crate::failure::{Failure, OWN_FAILURE, reason};
-use crate::map::heap::{Address, parse_address};
+use crate::map::arguments::MapArguments;
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
@@ -173,47 +173,6 @@ pub(crate) struct RunArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// `lumalloc map`.
-#[derive(Debug, Args)]
-#[command(override_usage = "lumalloc map [OPTIONS] [SOURCE]")]
-#[command(after_help = "\
-SOURCE is the exporter of a process (HOST:PORT, http://HOST:PORT or unix:PATH), or a file that
---json wrote. Without one it is 127.0.0.1:9464. On a terminal the cells are coloured; NO_COLOR and
---letters leave the letters alone.")]
-pub(crate) struct MapArguments {
-    /// The exporter, or a file
-    #[arg(value_name = "SOURCE", conflicts_with = "pid")]
-    pub(crate) source: Option<String>,
-    /// The process whose environment names its exporter in LUMALLOC_EXPORTER
-    #[arg(long, value_name = "PID")]
-    pub(crate) pid: Option<u32>,
-    /// What lies at an address, and who holds it, instead of the picture
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
-    #[arg(conflicts_with_all = ["json", "diff", "arena", "cell", "width", "letters"])]
-    pub(crate) at: Option<Address>,
-    /// Write the map as JSON
-    #[arg(long, conflicts_with_all = ["diff", "cell", "width", "letters"])]
-    pub(crate) json: bool,
-    /// Compare with a map that --json wrote before
-    #[arg(long, value_name = "OLD.json")]
-    pub(crate) diff: Option<PathBuf>,
-    /// Runs of this arena alone
-    #[arg(long, value_name = "INDEX")]
-    pub(crate) arena: Option<u32>,
-    /// Pages of a cell [default: as few as fit on a screen]
-    #[arg(long, value_name = "PAGES", value_parser = value_parser!(u32).range(1..))]
-    pub(crate) cell: Option<u32>,
-    /// Cells of a row [default: as the terminal]
-    #[arg(long, value_name = "CELLS", value_parser = value_parser!(u32).range(1..=10_000))]
-    pub(crate) width: Option<u32>,
-    /// Letters without colours
-    #[arg(long)]
-    pub(crate) letters: bool,
-    /// File with the token of the exporter
-    #[arg(long, value_name = "PATH")]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
 /// The service, as the demonstration starts it.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -313,7 +272,8 @@ fn conf(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Arguments, Command, RunArguments, as_written, conf};
+    use super::{Arguments, Command, RunArguments, as_written, conf};
+    use crate::map::heap::parse_address;
     use clap::error::ErrorKind;
     use clap::{CommandFactory, Parser};
     use std::ffi::OsString;
@@ -403,7 +363,7 @@ mod tests {
             other => panic!("not map: {other:?}"),
         };
         assert!(map(&["map"]).source.is_none());
-        assert_eq!(map(&["map", "--at", "7f00"]).at, Some(Address(0x7f00)));
+        assert_eq!(map(&["map", "--at", "7f00"]).at, Some(parse_address("7f00").unwrap()));
         assert_eq!(map(&["map", "--diff", "a.json", "b.json"]).source.as_deref(), Some("b.json"));
         for words in [
             ["map", "--pid=1", "host:1"],

@@ -1,6 +1,7 @@
 //! `lumalloc map`: the heap of a process as a picture, as JSON, compared between two moments, and
 //! what lies at an address.
 
+pub(crate) mod arguments;
 mod cells;
 mod difference;
 pub(crate) mod heap;
@@ -13,13 +14,13 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
+use arguments::MapArguments;
 use cells::Scale;
 use heap::{Address, Heap};
 use lumalloc_report::input_file;
 use place::Place;
 use source::{Exporter, Question, Source};
 
-use crate::arguments::MapArguments;
 use crate::failure::{Failure, Outcome, reason};
 
 /// Cells of a row, where the output is not a terminal.

@@ -3,7 +3,8 @@
 
 use super::launch::{Stage, once, preload};
 use super::table::Program;
-use crate::prepare::{Contender, finish};
+use crate::commands::finish;
+use crate::prepare::Contender;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

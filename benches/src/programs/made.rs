@@ -4,7 +4,8 @@
 use super::inputs;
 use super::line::Values;
 use super::table::Program;
-use crate::prepare::{Places, cargo_build, finish};
+use crate::commands::{cargo_build, finish};
+use crate::places::Places;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

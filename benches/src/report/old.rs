@@ -1,9 +1,10 @@
 //! This build beside an old one, where both were measured.
 
+use super::aligned;
 use super::tables::with_noise;
-use super::{CPU, FAULTS, GROUPS, PEAK, WALL, aligned, mean, ratio};
 use crate::cases::Case;
 use crate::peers::{HARDENED, HARDENED_OLD, OLD, OURS};
+use crate::results::{CPU, FAULTS, GROUPS, PEAK, WALL, mean, ratio};
 use crate::store::Store;
 
 /// The pairs of builds, with what a table of them is called.

@@ -1,10 +1,11 @@
 //! The kinds of tables in the report.
 
-use super::{GROUPS, PEAK, WALL, aligned, best, mean, median, ratio};
+use super::aligned;
 use crate::cases::Case;
 use crate::figures::Figure;
 use crate::peers::{OURS, REFERENCE};
-use crate::report::Number;
+use crate::results::Number;
+use crate::results::{GROUPS, PEAK, WALL, best, mean, median, ratio};
 use crate::store::Store;
 
 /// A table with a row per case and a column per peer.

@@ -18,7 +18,7 @@
 //! `std::__throw_bad_alloc` only if something else in it needs that object of libstdc++; linking
 //! with `-Wl,-u,_ZSt17__throw_bad_allocv` makes sure.
 use super::aligned;
-use crate::lifecycle::die;
+use crate::die::die;
 use alloc_core::raw::{self, Operator};
 use core::arch::global_asm;
 use core::ffi::c_void;

@@ -9,6 +9,7 @@
 use alloc_core::raw::{self, Operator};
 use core::ffi::c_void;
 
+pub(crate) mod forms;
 pub(crate) mod programs;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod exceptions;
@@ -72,12 +73,12 @@ macro_rules! nothrow_new {
             #[cold]
             #[inline(never)]
             extern "C" fn by_program(size: usize) -> *mut c_void {
-                match programs::new(&programs::$form) {
+                match programs::new(&forms::$form) {
                     Some(new) => throwing::caught(size, 1, new),
                     None => own(size),
                 }
             }
-            if programs::is_own(&programs::$form) { own(size) } else { by_program(size) }
+            if forms::is_own(&forms::$form) { own(size) } else { by_program(size) }
         }
     )*};
 }
@@ -102,12 +103,12 @@ macro_rules! aligned_nothrow_new {
             #[cold]
             #[inline(never)]
             extern "C" fn by_program(size: usize, alignment: usize) -> *mut c_void {
-                match programs::new(&programs::$form) {
+                match programs::new(&forms::$form) {
                     Some(new) => throwing::caught(size, alignment, new),
                     None => own(size, alignment),
                 }
             }
-            let is_own = programs::is_own(&programs::$form);
+            let is_own = forms::is_own(&forms::$form);
             if is_own { own(size, alignment) } else { by_program(size, alignment) }
         }
     )*};
@@ -162,12 +163,12 @@ macro_rules! free_or_tell {
         #[inline(never)]
         unsafe extern "C" fn by_program($ptr: *mut c_void, $($name: $kind),*) {
             // SAFETY: the caller's promise.
-            if !unsafe { programs::delete(&programs::$form, $ptr, $alignment) } {
+            if !unsafe { programs::delete(&forms::$form, $ptr, $alignment) } {
                 // SAFETY: the caller's promise.
                 unsafe { own($ptr, $($name),*) };
             }
         }
-        if programs::is_own(&programs::$form) {
+        if forms::is_own(&forms::$form) {
             // SAFETY: the caller upholds the contract.
             unsafe { own($ptr, $($name),*) };
         } else {

@@ -4,7 +4,7 @@
 //! [`programs`](super::programs). Its `new[]` may call this library's `new`, while `delete[]` is
 //! this library's, so that such a block comes back by another operator than it was allocated by. In
 //! such a program operators are not compared.
-use super::programs::{
+use super::forms::{
     DELETE, DELETE_ALIGNED, DELETE_ARRAY, DELETE_ARRAY_ALIGNED, NEW, NEW_ALIGNED, NEW_ARRAY,
     NEW_ARRAY_ALIGNED, SIZED, SIZED_ALIGNED, SIZED_ARRAY, SIZED_ARRAY_ALIGNED,
 };

@@ -1,7 +1,8 @@
 //! The throwing forms of `operator new`, and what all forms do when there is no memory, for
 //! AArch64. [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw, catch_all_table};
-use super::programs::{NEW, NEW_ALIGNED, New, known};
+use super::forms::{NEW, NEW_ALIGNED};
+use super::programs::{New, known};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;

@@ -2,7 +2,7 @@
 //! abort with a message instead of throwing `std::bad_alloc`, and new-handlers are not called.
 use super::programs::New;
 use super::{aligned_array, aligned_single, array, single};
-use crate::lifecycle::die;
+use crate::die::die;
 use core::ffi::c_void;
 
 /// Aborts with a message that `std::bad_alloc` cannot be thrown.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::chunks::MAGIC;
 use super::index::{Index, Message, Process};
 use super::mappings::Mappings;
 use super::merge::Merge;
@@ -28,7 +29,8 @@ impl Recording {
     /// The message names the file and says what is wrong with it. That the file is cut off is no
     /// error.
     pub fn open(path: &Path) -> Result<Recording> {
-        let source = Source::open(path).map_err(|error| Error::of_file(path, reason(&error)))?;
+        let source =
+            Source::open(path, MAGIC).map_err(|error| Error::of_file(path, reason(&error)))?;
         Recording::read(source, path).map_err(|what| Error::of_file(path, what))
     }
 

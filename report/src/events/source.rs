@@ -4,7 +4,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::chunks::MAGIC;
 use crate::error::reason;
 use crate::input_file;
 
@@ -20,14 +19,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens a file.
-    pub(super) fn open(path: &Path) -> std::io::Result<Source> {
+    /// Opens a file. What is read into memory is read whole only if it begins with `magic`.
+    pub(super) fn open(path: &Path, magic: &[u8]) -> std::io::Result<Source> {
         let file = File::open(path)?;
         let status = file.metadata()?;
         if status.is_file() {
             return Ok(Source::File(file, status.len()));
         }
-        Ok(Source::Memory(input_file::read_from(file, |begin| begin.starts_with(MAGIC))?))
+        Ok(Source::Memory(input_file::read_from(file, |begin| begin.starts_with(magic))?))
     }
 
     /// The number of bytes.
@@ -191,7 +190,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("lumalloc-source-{}", std::process::id()));
         let bytes: Vec<u8> = (0..WINDOW * 2 + 5).map(|at| at as u8).collect();
         std::fs::write(&path, &bytes).expect("written");
-        let source = Source::open(&path).expect("opened");
+        let source = Source::open(&path, b"").expect("opened");
         std::fs::remove_file(&path).expect("removed");
         let mut input = Input::new(&source, 3, source.len());
         assert_eq!(input.left(), bytes.len() as u64 - 3);
