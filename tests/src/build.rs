@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::directories::{root, target_dir};
 use crate::machine;
 
 /// Names another shared object to preload.
@@ -19,20 +20,6 @@ pub const ARCHIVE_VARIABLE: &str = "LUMALLOC_TEST_ARCHIVE";
 /// The flags of every C and C++ program: malloc/free pairs are kept, and warnings are errors.
 const COMPILER_FLAGS: [&str; 8] =
     ["-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"];
-
-/// The root of the workspace. Cargo tells each test its package. What it told the compiler may be
-/// another checkout, which has built this library into the same target directory.
-pub fn root() -> PathBuf {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR");
-    let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&package).parent().expect("the package lies in the workspace").to_path_buf()
-}
-
-/// Cargo's target directory: `CARGO_TARGET_DIR` if it is set, otherwise `target`.
-pub fn target_dir() -> PathBuf {
-    let named = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root().join(named)
-}
 
 /// The shared object under test. It is built once per process, unless another one is named.
 pub fn liblumalloc() -> PathBuf {

@@ -19,6 +19,7 @@
 //! library). `LUMALLOC_TEST_TARGET` replaces the machine.
 
 pub mod build;
+mod directories;
 pub mod identities;
 pub mod linked;
 pub mod machine;
@@ -35,8 +36,9 @@ pub mod tidy;
 
 pub use build::{
     cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, lumalloc, pprof,
-    root, scratch, target_dir,
+    scratch,
 };
+pub use directories::{root, target_dir};
 pub use run::{Run, run_plain, run_preloaded};
 
 /// Says what a test does not try on this machine, and why. `tests/run` repeats it at its end.

@@ -9,7 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::build::{root, target_dir};
+use crate::directories::{root, target_dir};
 
 /// Names the target of the machine under test, if it is not this one.
 pub const TARGET_VARIABLE: &str = "LUMALLOC_TEST_TARGET";

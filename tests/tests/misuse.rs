@@ -10,9 +10,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use lumalloc_tests::build::{cargo, root, target_dir};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc};
+use lumalloc_tests::{cargo, root, target_dir};
 
 /// Small, some pages, and a large block.
 const SIZES: [usize; 3] = [16, 4096, 1 << 20];

@@ -4,6 +4,7 @@
 //! * [`shape`]: lengths of lines, functions and files; module docs; partners of orderings;
 //! * [`tiers`]: a lower tier of the core never imports a higher one, nor anything of `std`;
 //! * [`order`]: within a folder of the core, imports go up the list of its modules;
+//! * [`circles`]: within a folder of any crate, modules import each other in no circle;
 //! * [`owner`]: the methods of a structure of the core stand in the file that declares it;
 //! * [`crates`]: which crate may depend on which;
 //! * [`dead`]: every file is reached from a crate root or named by another file.
@@ -11,6 +12,7 @@
 //! Each rule returns its findings as lines `path:line: what is wrong`. Its tests have a bad sample
 //! that shows that the rule can fail.
 
+pub mod circles;
 pub mod crates;
 pub mod dead;
 pub mod order;
@@ -31,13 +33,16 @@ pub fn check(root: &Path) -> Vec<String> {
     let reach = dead::reach(root, &files, &sources);
     let mut findings = reach.unreached.clone();
     let declared = order::declared(&sources);
+    let mut circles = circles::Circles::default();
     for source in &sources {
         let is_test = is_test_path(&source.path) || reach.test_only.contains(&source.path);
         findings.extend(shape::check(source, is_test));
         findings.extend(tiers::check(source, is_test));
         findings.extend(order::check(source, is_test, &declared));
         findings.extend(owner::check(source, is_test));
+        circles.add(source, reach.test_only.contains(&source.path));
     }
+    findings.extend(circles.findings());
     findings.extend(shape::check_other_texts(root, &files));
     findings.extend(dead::unattended(root, &files));
     findings.extend(crates::check(root));

@@ -63,14 +63,14 @@ fn against_order<'a>(
 }
 
 /// The path of modules of a file: `back/provider/mmap.rs` is back, provider, mmap.
-fn module_path(path: &str) -> Vec<String> {
+pub fn module_path(path: &str) -> Vec<String> {
     let parts = path.trim_end_matches(".rs").split('/');
     parts.filter(|part| !matches!(*part, "mod" | "lib")).map(str::to_owned).collect()
 }
 
 /// Every path that begins with `crate` or `super`, as seen from the root of the crate, and its
 /// offset.
-fn imports(source: &Source, own: &[String]) -> Vec<(usize, Vec<String>)> {
+pub fn imports(source: &Source, own: &[String]) -> Vec<(usize, Vec<String>)> {
     let code = source.shipped.as_str();
     let mut found = Vec::new();
     for at in words(code, "crate") {
