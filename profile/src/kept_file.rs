@@ -20,30 +20,33 @@ impl Kept {
     /// Keeps an open file, whose own descriptor may be closed then. Keeps none if there is no such
     /// number. It is closed at exec.
     pub(crate) fn of(descriptor: c_int) -> Kept {
-        let Some(file) = file(descriptor) else { return Kept::NONE };
+        let Some((device, inode, true)) = system_calls::identity(descriptor) else {
+            return Kept::NONE;
+        };
+        let file = (device, inode);
         system_calls::duplicate_high(descriptor).map_or(Kept::NONE, |number| Kept { number, file })
     }
 
-    /// Returns the descriptor, if it still leads to the file.
+    /// Returns the descriptor, if it still leads to the file, and the file has a name.
     pub(crate) fn get(&self) -> Option<c_int> {
-        let is_it = self.number >= 0 && file(self.number) == Some(self.file);
-        is_it.then_some(self.number)
+        (self.has_name() == Some(true)).then_some(self.number)
     }
 
-    /// Closes the descriptor.
+    /// Closes the descriptor, if it still leads to the file. A file without a name is closed too:
+    /// otherwise its space on the disk would be lost for as long as the process runs.
     pub(crate) fn close(&mut self) {
-        if let Some(number) = self.get() {
-            system_calls::close(number);
+        if self.has_name().is_some() {
+            system_calls::close(self.number);
         }
         *self = Kept::NONE;
     }
-}
 
-/// Returns the device and the inode of a descriptor's file. `None`: there is none, or it has no
-/// name any more.
-fn file(descriptor: c_int) -> Option<(u64, u64)> {
-    let (device, inode, has_name) = system_calls::identity(descriptor)?;
-    has_name.then_some((device, inode))
+    /// Returns whether the file has a name. `None`: the descriptor does not lead to it any more.
+    fn has_name(&self) -> Option<bool> {
+        // -1 is no descriptor, so it has no identity.
+        let (device, inode, has_name) = system_calls::identity(self.number)?;
+        ((device, inode) == self.file).then_some(has_name)
+    }
 }
 
 #[cfg(test)]
@@ -76,8 +79,9 @@ mod tests {
         let number = kept.get().expect("it is open");
         std::fs::remove_file(&other).expect("the file is there");
         assert_eq!(kept.get(), None);
-        system_calls::close(number);
         kept.close();
+        // SAFETY: the call takes no pointers.
+        assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "it is closed all the same");
         assert_eq!(Kept::of(-1).get(), None);
         std::fs::remove_file(one).expect("the file is there");
     }
