@@ -221,7 +221,8 @@ impl Output {
         is_whole
     }
 
-    /// Writes the mappings that are not in the file yet.
+    /// Writes the mappings that are not in the file yet. If a part of them cannot be written, all
+    /// are written at the next look.
     fn look_at_mappings(&mut self) -> bool {
         let Output { file, buffer, known, line, .. } = self;
         let (mut length, mut is_whole) = (0, true);
@@ -238,8 +239,12 @@ impl Output {
             chunk.text(mapping.name).text(mapping.build_id);
             length = chunk.length();
         });
+        is_whole = is_whole && file.write(Chunk::resume(buffer, format::MAPPINGS, length));
+        if !is_whole {
+            known.count = 0;
+        }
         self.looked = process::monotonic();
-        is_whole && file.write(Chunk::resume(buffer, format::MAPPINGS, length))
+        is_whole
     }
 }
 
@@ -376,6 +381,30 @@ mod tests {
             assert!(!path(name).with_extension("tmp").exists());
         }
         std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn mappings_that_could_not_be_written_are_written_later() {
+        let name = std::format!("lumalloc-mappings-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).expect("a path");
+        let mut output = std::boxed::Box::new(Output::new());
+        output.set_name(&name).expect("a name");
+        output.begin(true).expect("a file");
+        let begun = output.file.length;
+        // For a time the file cannot be written to.
+        output.file.kept.close();
+        let mut nowhere = Path::new();
+        nowhere.push(b"/nowhere/at/all").expect("room");
+        let unfinished = core::mem::replace(&mut output.file.unfinished, nowhere);
+        output.known.count = 0;
+        assert!(!output.look_at_mappings());
+        assert_eq!((output.file.length, output.file.error), (begun, libc::ENOENT));
+        output.file.unfinished = unfinished;
+        assert!(output.look_at_mappings() && output.file.length > begun);
+        let whole = output.file.length;
+        assert!(output.look_at_mappings() && output.file.length == whole, "each is written once");
+        output.remove();
     }
 
     fn covers(known: &Known, address: u64) -> bool {
