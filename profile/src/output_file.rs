@@ -17,9 +17,14 @@ pub(crate) const MOST_TAKEN: usize = 1000;
 /// An open file, which is closed at the end.
 struct File(c_int);
 
+/// The mode of a new file, which the process may restrict (`umask`).
+const USUAL: libc::mode_t = 0o644;
+/// The mode of a new file that nobody but the user of the process can open.
+const PRIVATE: libc::mode_t = 0o600;
+
 impl File {
     fn open(path: &CStr, how: c_int) -> Result<File, c_int> {
-        File::open_with_mode(path, how, 0o644)
+        File::open_with_mode(path, how, USUAL)
     }
 
     fn open_with_mode(path: &CStr, how: c_int, mode: libc::mode_t) -> Result<File, c_int> {
@@ -79,8 +84,7 @@ impl File {
     /// the file stays as it is.
     fn resemble(&self, path: &CStr, more: libc::mode_t) {
         const PERMISSIONS: libc::mode_t = 0o777;
-        let is_regular = |status: &libc::stat| status.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let Some(present) = status(path).filter(is_regular) else { return };
+        let Some(present) = regular(path) else { return };
         // SAFETY: the file is open.
         unsafe { libc::fchown(self.0, present.st_uid, present.st_gid) };
         // SAFETY: as above.
@@ -144,7 +148,7 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
 pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<Kept, c_int> {
     keep_errno(|| {
         let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-        let file = File::open_with_mode(unfinished, how, 0o600)?;
+        let file = File::open_with_mode(unfinished, how, PRIVATE)?;
         // It may be opened again to append to it.
         file.resemble(path, libc::S_IWUSR);
         match file.write_at(0, bytes) {
@@ -260,6 +264,11 @@ pub(crate) fn kind(path: &CStr) -> Kind {
     }
 }
 
+/// Returns what the system tells of a regular file. `None`: there is none at the path.
+fn regular(path: &CStr) -> Option<libc::stat> {
+    status(path).filter(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
 /// Returns what the system tells of a path. A link is not followed.
 fn status(path: &CStr) -> Option<libc::stat> {
     let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
@@ -292,7 +301,6 @@ pub fn write_whole(
         let mut unfinished = Path::new();
         let file = create_unfinished(path, &mut unfinished)?;
         let unfinished = unfinished.as_c_str();
-        // Nothing is written yet that somebody else could read.
         file.resemble(path, 0);
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
@@ -316,13 +324,17 @@ fn write_directly(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Res
     to_descriptor(file.0, write)
 }
 
-/// Creates a file that no other writer has, and sets its name.
+/// Creates a file that no other writer has, and sets its name. If it is to take the place of a
+/// regular file, nobody else can open it before it has the mode of that one: who has opened a file
+/// reads what is written to it later, whatever its mode is then.
 fn create_unfinished(path: &CStr, name: &mut Path) -> Result<File, c_int> {
+    const HOW: c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
     static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mode = if regular(path).is_some() { PRIVATE } else { USUAL };
     for _ in 0..MOST_TAKEN {
         // A process that had this number may have left such a file, here or in a container.
         name_unfinished(path, NEXT.fetch_add(1, Relaxed), name).ok_or(libc::ENAMETOOLONG)?;
-        match File::open(name.as_c_str(), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL) {
+        match File::open_with_mode(name.as_c_str(), HOW, mode) {
             Err(libc::EEXIST) => {}
             file => return file,
         }
@@ -444,6 +456,11 @@ mod tests {
         std::fs::remove_file(&name).expect("removed");
         for wanted in [0o600, 0o640, 0o666, 0o444] {
             set(wanted);
+            let mut unfinished = Path::new();
+            create_unfinished(&c_path(&path), &mut unfinished).expect("a file");
+            let unfinished = unfinished.as_c_str().to_str().expect("text");
+            assert_eq!(mode(unfinished.as_ref()), 0o600, "nobody else opens it at first");
+            std::fs::remove_file(unfinished).expect("removed");
             write_whole(&c_path(&path), Name::Given, |sink| {
                 let names = names(&directory);
                 let unfinished = names.iter().find(|name| name.ends_with(".tmp"));
