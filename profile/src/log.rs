@@ -38,11 +38,12 @@ pub enum Refusal {
     Unwritten(c_int),
 }
 
-/// The name of the file of the present log.
+/// The name of the file of the present log. A log begins and ends under this lock.
 static NAME: NameLock = NameLock::new();
-/// Whether the program gave it.
+/// Whether the program gave the name. Used under the lock of the name.
 static IS_GIVEN: AtomicBool = AtomicBool::new(false);
-/// The process that began it, as the number of forks before it, and 1. 0: none.
+/// The process that began the log, as the number of forks before it, and 1. 0: none. Used under the
+/// lock of the name.
 static BEGUN_BY: AtomicU64 = AtomicU64::new(0);
 static FILES: Numbered = Numbered::new(".json");
 
@@ -56,15 +57,16 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
         return Err(Refusal::Off);
     }
     let path = FILES.path(name).ok_or(Refusal::BadName)?;
-    if !control::profile::start_log() {
-        return Err(Refusal::Running);
-    }
+    // The log begins under the lock of its name, so that who ends it finds this name.
     NAME.with(|present| {
+        if !control::profile::start_log() {
+            return Err(Refusal::Running);
+        }
         *present = path;
         IS_GIVEN.store(name.is_some(), Ordering::Relaxed);
-    });
-    BEGUN_BY.store(this_process(), Ordering::Relaxed);
-    Ok(())
+        BEGUN_BY.store(this_process(), Ordering::Relaxed);
+        Ok(())
+    })
 }
 
 /// Ends the log, and writes it.
@@ -89,13 +91,16 @@ pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
 #[cold]
 #[inline(never)]
 fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
-    let log = control::profile::stop_log().ok_or(Refusal::Stopped)?;
-    if BEGUN_BY.load(Ordering::Relaxed) != this_process() {
-        // The file is that of the parent process, which may write to it still.
-        return Err(Refusal::Stopped);
-    }
-    let (path, is_given) = NAME.with(|path| (path.clone(), IS_GIVEN.load(Ordering::Relaxed)));
-    let origin = if is_given { Name::Given } else { Name::MadeUp };
+    let ended = NAME.with(|path| {
+        let log = control::profile::stop_log()?;
+        // The file of a log that was begun before a fork is that of the parent process, which may
+        // write to it still.
+        let is_own = BEGUN_BY.load(Ordering::Relaxed) == this_process();
+        let is_given = IS_GIVEN.load(Ordering::Relaxed);
+        let origin = if is_given { Name::Given } else { Name::MadeUp };
+        is_own.then(|| (log, path.clone(), origin))
+    });
+    let (log, path, origin) = ended.ok_or(Refusal::Stopped)?;
     let written = write_whole(path.as_c_str(), origin, |sink| write(sink, &log));
     written.map_err(|error| {
         tell(path.as_c_str(), error);

@@ -1,5 +1,6 @@
 //! A Rust program whose global allocator is lumalloc does what the options ask for.
 
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -24,6 +25,37 @@ fn the_program() {
     std::process::exit(0);
 }
 
+/// Logs that one thread begins and another ends.
+const LOGS: usize = 3000;
+
+/// As [`the_program`]: begins and ends logs. Returns early where it is not that program.
+#[test]
+fn the_program_of_logs() {
+    use lumalloc_profile::log::{self, Refusal};
+    if std::env::var_os(PROGRAM).is_none() {
+        return;
+    }
+    let begins = std::thread::spawn(|| {
+        for number in 0..LOGS {
+            let name = CString::new(format!("log.{number}")).expect("a name");
+            while log::start(Some(&name)) == Err(Refusal::Running) {
+                std::hint::spin_loop();
+            }
+        }
+    });
+    let mut ended = 0;
+    loop {
+        let are_begun = begins.is_finished();
+        match log::stop() {
+            Ok(()) => ended += 1,
+            Err(Refusal::Stopped) if are_begun => break,
+            Err(refusal) => assert_eq!(refusal, Refusal::Stopped),
+        }
+    }
+    begins.join().expect("no panic");
+    assert_eq!(ended, LOGS);
+}
+
 /// A directory that is removed at the end.
 struct Directory(PathBuf);
 
@@ -40,8 +72,12 @@ impl Directory {
     }
 
     fn command(&self, options: &str) -> Command {
+        self.command_of("the_program", options)
+    }
+
+    fn command_of(&self, program: &str, options: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("this file"));
-        command.args(["--exact", "the_program"]).env(PROGRAM, "1").env("LUMALLOC_CONF", options);
+        command.args(["--exact", program]).env(PROGRAM, "1").env("LUMALLOC_CONF", options);
         command.current_dir(&self.0);
         command
     }
@@ -88,6 +124,15 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+#[test]
+fn a_log_that_ends_as_soon_as_it_has_begun_has_its_own_file() {
+    let directory = Directory::new("logs");
+    let output = directory.command_of("the_program_of_logs", "prof:true").output();
+    let output = output.expect("the program");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(fs::read_dir(directory.path()).expect("the directory").count(), LOGS);
 }
 
 #[test]
