@@ -13,8 +13,9 @@
 //! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
 //! lost unless the file cannot be written. Such events are counted, and the file says how many they
 //! are. The file has its name once it is whole. Until then `.tmp` follows the name, or a number and
-//! `.tmp` if there is such a file already, and such a file can be read too. It is opened anew for
-//! each piece, so a program may close all its descriptors.
+//! `.tmp` if there is such a file already, and such a file can be read too. It stays open, with a
+//! number that programs do not reach. A program may close that descriptor all the same: then the
+//! file is opened by its name for each piece.
 
 use crate::event_file;
 use crate::event_output::Output;
@@ -69,10 +70,16 @@ fn state_of(what: u64) -> u64 {
     this_process() << 8 | what
 }
 
+/// Returns whether a state says that something is going on in this process.
+fn is_busy(state: u64) -> bool {
+    state >> 8 == this_process()
+}
+
 /// Enters a state from the one before. `None`: nothing was going on. Returns whether it was so.
 fn enter(before: Option<u64>, state: u64) -> bool {
+    // Loaded once: what the exchange compares with is what was judged.
     let present = STATE.load(Ordering::Relaxed);
-    let is_so = before.map_or(!is_running(), |before| present == state_of(before));
+    let is_so = before.map_or(!is_busy(present), |before| present == state_of(before));
     // AcqRel: pairs with itself and the Release in `leave`, so that this thread sees what was done
     // to the output.
     let swapped =
@@ -89,7 +96,7 @@ fn leave() {
 /// Returns whether events are being recorded, or a recording is beginning or ending.
 #[must_use]
 pub fn is_running() -> bool {
-    STATE.load(Ordering::Relaxed) >> 8 == this_process()
+    is_busy(STATE.load(Ordering::Relaxed))
 }
 
 /// Returns the counts of events of the present recording, or of the last one. Old blocks that could
