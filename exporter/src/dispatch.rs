@@ -43,13 +43,14 @@ impl Dispatch {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
-        let (route, mut answer) = match self.route(&head) {
+        let (route, answer) = match self.route(&head) {
             Ok(route) => (Some(route), self.asked(route, head, body, arrived).await),
             Err(refused) => (None, *refused),
         };
-        self.context.counts.answered(route.map(routes::number), answer.status());
         let most = self.context.settings.load().limits.unsent;
-        answer = self.context.unsent.charge(answer, most);
+        let mut answer = self.context.unsent.charge(answer, most);
+        // Last, because the answer that is sent may be another one by now.
+        self.context.counts.answered(route.map(routes::number), answer.status());
         let headers = answer.headers_mut();
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -323,6 +324,21 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let answer = runtime.block_on(dispatch.answer(&SLOW, get("/slow")));
         assert_eq!(said(answer), (503, "too many answers wait to be taken\n".into()));
+    }
+
+    #[test]
+    fn an_answer_that_is_refused_because_others_wait_is_counted_as_refused() {
+        let service = Exporter::builder().service().unwrap();
+        let dispatch = service.dispatch();
+        let most = dispatch.context.settings.load().limits.unsent;
+        let _held = dispatch.context.unsent.hold(vec![0; most].into(), most).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let list = get("/ctl").map(http_body_util::Full::new);
+        let answer = runtime.block_on(dispatch.serve(list, || ()));
+        assert_eq!(said(answer), (503, "too many answers wait to be taken\n".into()));
+        let counts = dispatch.context.counts.snapshot().requests;
+        let counts: Vec<_> = counts.iter().map(|one| (one.path, one.status, one.count)).collect();
+        assert_eq!(counts, [("/ctl", "5xx", 1)]);
     }
 
     /// A body that breaks off, or if it did not, would be of any length.
