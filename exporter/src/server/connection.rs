@@ -58,8 +58,8 @@ async fn until_over(
     let mut alarm = pin!(sleep(Duration::ZERO));
     let mut set_for: Option<Instant> = None;
     std::future::poll_fn(|cx| {
-        if closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Ended::Displaced));
+        if let Poll::Ready(reason) = closed.as_mut().poll(cx) {
+            return Poll::Ready(reason);
         }
         if let Poll::Ready(done) = connection.as_mut().poll(cx) {
             let is_malformed = done.is_err_and(|error| error.is_parse());

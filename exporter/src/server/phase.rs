@@ -5,6 +5,7 @@
 //!      ▲                                                                       │
 //!      └────────── a first byte ────────── Idle ◄───────── all is sent ────────┘
 //! ```
+use crate::counts::Ended;
 use crate::settings::Limits;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +31,8 @@ struct State {
     since: Instant,
     /// Whether bytes of the next request came before this request was answered.
     early: bool,
-    closed: bool,
+    /// Why the connection was asked to end, if it was.
+    closed: Option<Ended>,
 }
 
 /// The phase of one connection. Its task writes it, and the search for a place reads it.
@@ -52,7 +54,7 @@ pub(super) enum Late {
 impl Watch {
     pub(super) fn new() -> Watch {
         let born = Instant::now();
-        let state = State { phase: Phase::Arriving, since: born, early: false, closed: false };
+        let state = State { phase: Phase::Arriving, since: born, early: false, closed: None };
         Watch { born, state: Mutex::new(state), bell: Notify::new() }
     }
 
@@ -113,7 +115,7 @@ impl Watch {
     /// Returns since when the connection waits for its client, or `None` if it does not.
     pub(super) fn waits(&self) -> Option<Instant> {
         let state = self.state();
-        (state.phase != Phase::Ours && !state.closed).then_some(state.since)
+        (state.phase != Phase::Ours && state.closed.is_none()).then_some(state.since)
     }
 
     /// Returns when the wait is over, and the reason then, or `None` if it waits for no client.
@@ -129,20 +131,21 @@ impl Watch {
         }
     }
 
-    /// Asks the task of the connection to end it.
-    pub(super) fn close(&self) {
-        self.state().closed = true;
+    /// Asks the task of the connection to end it, for this reason.
+    pub(super) fn close(&self, reason: Ended) {
+        self.state().closed = Some(reason);
         self.bell.notify_one();
     }
 
-    #[cfg(test)]
-    pub(super) fn is_closed(&self) -> bool {
+    /// Returns why the connection was asked to end, if it was.
+    pub(super) fn why_closed(&self) -> Option<Ended> {
         self.state().closed
     }
 
-    /// Returns when the connection is to be ended.
-    pub(super) async fn closed(&self) {
+    /// Returns when the connection is to be ended, and why.
+    pub(super) async fn closed(&self) -> Option<Ended> {
         self.bell.notified().await;
+        self.why_closed()
     }
 }
 

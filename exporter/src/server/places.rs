@@ -2,6 +2,7 @@
 //! client makes room. Each connection has a moment first, so that a client that asks at once is
 //! answered however many others come. The others wait in the system's queue.
 use super::phase::Watch;
+use crate::counts::Ended;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,12 +55,8 @@ impl Places {
     /// client. Returns `None` if all others are being answered.
     pub(super) fn enter(self: &Arc<Places>) -> Option<Place> {
         let mut taken = self.lock();
-        if taken.all.len() >= self.most {
-            let waiting = taken.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
-            let (_, longest) = waiting.min()?;
-            if let Some(watch) = taken.all.remove(&longest) {
-                watch.close();
-            }
+        if taken.all.len() >= self.most && !taken.shed(Ended::Displaced) {
+            return None;
         }
         taken.next += 1;
         let (number, watch) = (taken.next, Arc::new(Watch::new()));
@@ -67,13 +64,20 @@ impl Places {
         Some(Place { places: Arc::clone(self), number, watch })
     }
 
-    /// Closes the connection that has waited longest for its client. Returns `false` if none waits.
-    pub(super) fn shed(&self) -> bool {
-        let mut taken = self.lock();
-        let waiting = taken.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
+    /// Closes the connection that has waited longest for its client, for this reason. Does nothing
+    /// if none waits.
+    pub(super) fn shed(&self, reason: Ended) {
+        self.lock().shed(reason);
+    }
+}
+
+impl Taken {
+    /// As [`Places::shed`]. Returns `false` if none waits.
+    fn shed(&mut self, reason: Ended) -> bool {
+        let waiting = self.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
         let Some((_, longest)) = waiting.min() else { return false };
-        if let Some(watch) = taken.all.remove(&longest) {
-            watch.close();
+        if let Some(watch) = self.all.remove(&longest) {
+            watch.close(reason);
         }
         true
     }
@@ -95,14 +99,16 @@ mod tests {
         let mut all: Vec<Place> = (0..3).map(|_| places.enter().unwrap()).collect();
         all[0].watch.arrived();
         let next = places.enter().unwrap();
-        let closed = |place: &Place| place.watch.is_closed();
-        assert_eq!((closed(&all[0]), closed(&all[1]), closed(&all[2])), (false, true, false));
+        let closed = |place: &Place| place.watch.why_closed();
+        let displaced = Some(Ended::Displaced);
+        assert_eq!([&all[0], &all[1], &all[2]].map(closed), [None, displaced, None]);
         // A connection whose answer is made waits for its client again, from then on.
         all[0].watch.answered();
         all.remove(1);
         let last = places.enter().unwrap();
-        assert_eq!((closed(&all[0]), closed(&all[1]), closed(&next)), (false, true, false));
-        assert!(places.shed() && closed(&next));
+        assert_eq!([&all[0], &all[1], &next].map(closed), [None, displaced, None]);
+        places.shed(Ended::Memory);
+        assert_eq!(closed(&next), Some(Ended::Memory), "it is counted once, for this reason");
         drop(last);
         assert_eq!(places.lock().all.len(), 1);
     }
@@ -116,9 +122,10 @@ mod tests {
         assert!(places.next().is_none_or(|next| next == first + MOMENT), "each has its moment");
         all.iter().for_each(|place| place.watch.arrived());
         assert!(places.enter().is_none());
-        assert!(!places.shed());
+        places.shed(Ended::Memory);
+        assert!(all.iter().all(|place| place.watch.why_closed().is_none()));
         all[0].watch.answered();
         assert!(places.enter().is_some());
-        assert!(all[0].watch.is_closed());
+        assert_eq!(all[0].watch.why_closed(), Some(Ended::Displaced));
     }
 }

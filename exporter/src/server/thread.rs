@@ -157,7 +157,7 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
             Err(error) => {
                 if listener.has_waiting() {
                     tell_once(&error);
-                    places.shed();
+                    places.shed(Ended::Displaced);
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -169,9 +169,7 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
 /// waited longest makes room for each new one. Clients wait in the system's queue meanwhile.
 async fn make_room(places: &Places, context: &Context) {
     while !context.memory.has_plenty() {
-        if places.shed() {
-            context.counts.ended(Ended::Memory);
-        }
+        places.shed(Ended::Memory);
         tokio::time::sleep(MOMENT).await;
         if context.memory.has_for_connection() {
             return;
