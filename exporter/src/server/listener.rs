@@ -20,9 +20,8 @@ const BACKLOG: i32 = 1024;
 
 /// A socket that is listened on.
 pub(super) struct Bound {
-    pub(super) socket: Socket,
     /// Noted from its first moment on, because a program may fork as soon as it has an exporter.
-    pub(super) noted: Noted,
+    pub(super) socket: Noted<Socket>,
     pub(super) surface: Surface,
     pub(super) address: Option<SocketAddr>,
     pub(super) file: Option<SocketFile>,
@@ -42,23 +41,21 @@ pub(super) fn bind(settings: &Settings) -> Result<Vec<Bound>, StartError> {
 }
 
 /// Opens a socket that no child keeps.
-fn open(domain: Domain) -> io::Result<(Socket, Noted)> {
+fn open(domain: Domain) -> io::Result<Noted<Socket>> {
     let step = Step::begin();
-    let socket = Socket::new(domain, Type::STREAM, None)?;
-    let noted = Noted::new(&step, socket.as_raw_fd());
-    Ok((socket, noted))
+    Ok(Noted::new(&step, Socket::new(domain, Type::STREAM, None)?))
 }
 
 fn tcp(address: SocketAddr, surface: Surface) -> Result<Bound, StartError> {
     let refused = |error| StartError::Listen(Address::Tcp(address), error);
     let listen = || {
-        let (socket, noted) = open(Domain::for_address(address))?;
+        let socket = open(Domain::for_address(address))?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?.as_socket();
-        Ok(Bound { socket, noted, surface, address, file: None })
+        Ok(Bound { socket, surface, address, file: None })
     };
     listen().map_err(refused)
 }
@@ -68,7 +65,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
         return Err(StartError::PathTooLong(path.into()));
     }
     let refused = |error| StartError::Listen(Address::Unix(path.into()), error);
-    let (socket, noted) = open(Domain::UNIX).map_err(refused)?;
+    let socket = open(Domain::UNIX).map_err(refused)?;
     let name = SockAddr::unix(path).map_err(refused)?;
     match socket.bind(&name) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -86,7 +83,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
         Ok(file)
     };
     let file = listen().map_err(refused)?;
-    Ok(Bound { socket, noted, surface: Surface::Admin, address: None, file: Some(file) })
+    Ok(Bound { socket, surface: Surface::Admin, address: None, file: Some(file) })
 }
 
 /// Removes a socket on which no process answers.
@@ -154,12 +151,11 @@ pub(super) enum Stream {
 
 impl Listener {
     /// Must be called inside a runtime.
-    pub(super) fn new(bound: Bound) -> io::Result<(Listener, Noted)> {
-        let listener = match bound.address {
-            Some(_) => Listener::Tcp(tokio::net::TcpListener::from_std(bound.socket.into())?),
-            None => Listener::Unix(tokio::net::UnixListener::from_std(bound.socket.into())?),
-        };
-        Ok((listener, bound.noted))
+    pub(super) fn new(bound: Bound) -> io::Result<Noted<Listener>> {
+        bound.socket.change(|socket| match bound.address {
+            Some(_) => tokio::net::TcpListener::from_std(socket.into()).map(Listener::Tcp),
+            None => tokio::net::UnixListener::from_std(socket.into()).map(Listener::Unix),
+        })
     }
 
     /// Whether a client waits. Without descriptors the system says so instead of that none waits.

@@ -22,7 +22,6 @@ use std::io;
 use std::iter::repeat_with;
 use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -125,15 +124,15 @@ fn run(
                 surface: bound.surface,
                 peer: Peer::Tcp,
             };
-            let Ok((listener, noted)) = Listener::new(bound) else { return };
-            tokio::spawn(accept(listener, noted, Arc::clone(&places), dispatch));
+            let Ok(listener) = Listener::new(bound) else { return };
+            tokio::spawn(accept(listener, Arc::clone(&places), dispatch));
         }
         let _ = stopped.await;
     });
 }
 
 /// Takes clients in.
-async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch: Dispatch) {
+async fn accept(listener: Noted<Listener>, places: Arc<Places>, dispatch: Dispatch) {
     loop {
         while let Some(next) = places.next() {
             tokio::time::sleep_until(next.into()).await;
@@ -141,15 +140,12 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
         make_room(&places, &dispatch.context).await;
         let next = poll_fn(|cx| {
             let step = Step::begin();
-            listener.poll_accept(cx).map_ok(|(stream, peer)| {
-                let noted = Noted::new(&step, stream.as_raw_fd());
-                (stream, peer, noted)
-            })
+            listener.poll_accept(cx).map_ok(|(stream, peer)| (Noted::new(&step, stream), peer))
         });
         match next.await {
-            Ok((stream, peer, noted)) => {
+            Ok((stream, peer)) => {
                 let dispatch = Dispatch { peer, ..dispatch.clone() };
-                take_in(stream, noted, &places, dispatch);
+                take_in(stream, &places, dispatch);
                 // A client that has asked already is answered before others are taken in.
                 tokio::task::yield_now().await;
             }
@@ -186,34 +182,24 @@ fn tell_once(error: &io::Error) {
     }
 }
 
-fn take_in(stream: Stream, noted: Noted, places: &Arc<Places>, dispatch: Dispatch) {
+fn take_in(stream: Noted<Stream>, places: &Arc<Places>, dispatch: Dispatch) {
     let counts = &dispatch.context.counts;
     counts.connected();
     match places.enter() {
-        Some(place) => drop(tokio::spawn(serve(stream, noted, place, dispatch))),
-        None => {
-            counts.ended(Ended::Full);
-            close(stream, noted);
-        }
+        Some(place) => drop(tokio::spawn(serve(stream, place, dispatch))),
+        None => counts.ended(Ended::Full),
     }
 }
 
-async fn serve(mut stream: Stream, noted: Noted, place: Place, dispatch: Dispatch) {
+async fn serve(mut stream: Noted<Stream>, place: Place, dispatch: Dispatch) {
     let watch = Arc::clone(&place.watch);
     let (context, worker) = (Arc::clone(&dispatch.context), Arc::clone(&dispatch.worker));
-    match &mut stream {
+    match &mut *stream {
         Stream::Tcp(stream) => connection::serve(stream, watch, dispatch).await,
         Stream::Unix(stream) => connection::serve(stream, watch, dispatch).await,
     }
-    close(stream, noted);
+    drop(stream);
     // The reading thread gives back the memory that the connection had.
     context.memory.flush();
     worker.wake();
-}
-
-/// Forgets and closes a socket.
-fn close(stream: Stream, noted: Noted) {
-    let _step = Step::begin();
-    drop(noted);
-    drop(stream);
 }
