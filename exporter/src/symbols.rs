@@ -77,12 +77,18 @@ impl Symbols {
     /// # Errors
     /// `/proc/self/maps` cannot be read.
     pub(crate) fn of_process() -> io::Result<Symbols> {
-        let maps = fs::read_to_string("/proc/self/maps")?;
-        let mappings: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
+        Ok(Symbols::of_maps(&fs::read("/proc/self/maps")?))
+    }
+
+    /// Finds the mapped files in a text like that of `/proc/self/maps`. A path may have bytes that
+    /// are not UTF-8. The functions of that file have no names then, but those of the others have.
+    fn of_maps(maps: &[u8]) -> Symbols {
+        let mappings: Vec<Mapping> =
+            String::from_utf8_lossy(maps).lines().filter_map(mapping).collect();
         // The system lists them by their addresses.
         let range = |(mapping, index): (&Mapping, u64)| [mapping.start, mapping.end, index];
         let ranges = mappings.iter().zip(0..).map(range).collect();
-        Ok(Symbols { mappings, ranges, tables: HashMap::new() })
+        Symbols { mappings, ranges, tables: HashMap::new() }
     }
 
     /// Returns the paths of the mapped files. A path may occur more than once.
@@ -204,6 +210,16 @@ mod tests {
         let local = 0;
         assert_eq!(symbols.name((&raw const local).addr() as u64), None, "the stack is no file");
         assert_eq!(symbols.name(0), None);
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf_8_takes_no_names_from_other_files() {
+        let mut maps = b"1000-2000 r-xp 00000000 fe:00 1 /tmp/\xff\n".to_vec();
+        maps.extend(fs::read("/proc/self/maps").unwrap());
+        let mut symbols = Symbols::of_maps(&maps);
+        assert_eq!(symbols.place(0x1000).unwrap().path, "/tmp/\u{fffd}");
+        let place = a_function_that_is_not_exported as fn() -> u64;
+        assert!(symbols.name((place as *const ()).addr() as u64).is_some());
     }
 
     #[test]
