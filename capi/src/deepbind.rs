@@ -15,7 +15,7 @@
 //! linker would take it into static programs, which have no other one to jump to.
 use alloc_core::message;
 use alloc_core::options::{self, DlopenDeepbind};
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem;
 use core::ptr;
@@ -220,12 +220,7 @@ fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     if !function.is_null() {
         return function;
     }
-    // dlsym may allocate from lumalloc, and does not call dlopen.
-    let found = match dlsym() {
-        // SAFETY: RTLD_NEXT stands for the libraries after the calling one, and name is a C string.
-        Some(dlsym) => unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) },
-        None => ptr::null_mut(),
-    };
+    let found = next(name);
     if found.is_null() {
         return refuse as *mut c_void;
     }
@@ -240,32 +235,19 @@ extern "C" fn refuse() -> *mut c_void {
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The C library's `dlsym`, by a weak reference, so that a program linked with the archive does not
-/// pull in the loader.
-fn dlsym() -> Option<Dlsym> {
-    let address: *mut c_void;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a weak reference reads as null if the symbol is not defined.
-    unsafe {
-        asm!(
-            ".weak dlsym",
-            "mov {}, qword ptr [rip + dlsym@GOTPCREL]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
+// The C library's `dlsym`, by a weak reference, so that a program linked with the archive does not
+// pull in the loader.
+alloc_core::weak_symbol!(dlsym, "dlsym");
+
+/// The function with this name in the libraries after ours, or null. It may allocate from lumalloc,
+/// and does not call `dlopen`.
+fn next(name: &CStr) -> *mut c_void {
+    let function = ptr::with_exposed_provenance::<()>(dlsym());
+    if function.is_null() {
+        return ptr::null_mut();
     }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
-    unsafe {
-        asm!(
-            ".weak dlsym",
-            "adrp {0}, :got:dlsym",
-            "ldr {0}, [{0}, :got_lo12:dlsym]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: an Option of a function pointer has the layout of a C function pointer, NULL being
-    // None, and the symbol is POSIX's function of this type.
-    unsafe { mem::transmute::<*mut c_void, Option<Dlsym>>(address) }
+    // SAFETY: the symbol is POSIX's function of this type.
+    let dlsym = unsafe { mem::transmute::<*const (), Dlsym>(function) };
+    // SAFETY: RTLD_NEXT stands for the libraries after the calling one, and name is a C string.
+    unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
