@@ -82,8 +82,6 @@ pub(crate) struct State {
     next: usize,
     end: usize,
     free_arrays: [Option<FreeArray>; ARRAY_CLASSES],
-    /// Whether the next chunk is to lie in huge pages, if so many bytes of records are there.
-    wants_huge: fn(u64) -> bool,
 }
 
 /// A free array. Its first word holds the next free array.
@@ -95,8 +93,7 @@ unsafe impl Send for FreeArray {}
 
 impl State {
     const fn new() -> State {
-        let free_arrays = [None; ARRAY_CLASSES];
-        State { next: 0, end: 0, free_arrays, wants_huge: thp::for_records }
+        State { next: 0, end: 0, free_arrays: [None; ARRAY_CLASSES] }
     }
 
     fn carve(
@@ -105,19 +102,28 @@ impl State {
         align: usize,
         provider: &dyn PageProvider,
     ) -> Option<NonNull<u8>> {
-        let mut base = round_up(self.next, align);
-        if self.next == 0 || base + size > self.end {
-            // The chunk begins at a page, hence at a multiple of `align`.
-            base = self.refill(size, provider)?;
+        if !self.has_room(size, align) {
+            self.refill(size, provider, thp::for_records(MAPPED.get()))?;
         }
+        self.cut(size, align)
+    }
+
+    /// Whether the chunk has room for `size` bytes at a multiple of `align`.
+    fn has_room(&self, size: usize, align: usize) -> bool {
+        self.next != 0 && round_up(self.next, align) + size <= self.end
+    }
+
+    /// Takes `size` bytes, for which the chunk has room.
+    fn cut(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        let base = round_up(self.next, align);
         self.next = base + size;
         USED.add(size as u64);
         NonNull::new(core::ptr::with_exposed_provenance_mut(base))
     }
 
-    /// Begins a chunk with room for `size` bytes and returns its address, or `None` without memory.
-    fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
-        let huge = (self.wants_huge)(MAPPED.get());
+    /// Begins a chunk with room for `size` bytes at its beginning, which is that of a page. With
+    /// `huge` it lies in huge pages. Returns `None` without memory.
+    fn refill(&mut self, size: usize, provider: &dyn PageProvider, huge: bool) -> Option<()> {
         // A closed page would break a huge page.
         let is_fenced = options::current().hardened && !huge && untouchable::can_close_each_page();
         let fence = if is_fenced { PAGE } else { 0 };
@@ -141,14 +147,14 @@ impl State {
         MAPPED.add(bytes as u64);
         let begin = got.base.as_ptr().expose_provenance();
         note_chunk(begin, bytes);
-        self.end = begin + bytes - fence;
+        (self.next, self.end) = (begin + fence, begin + bytes - fence);
         if fence > 0 {
             // If the system refuses, the page stays as it is.
             for page in [begin, self.end] {
                 untouchable::close(page, fence);
             }
         }
-        Some(begin + fence)
+        Some(())
     }
 }
 
@@ -233,19 +239,18 @@ mod tests {
     use crate::back::system::provider::fixed::Fixed;
     use crate::back::system::thp::tests::has_huge_pages;
 
-    /// The address of a record from `state`.
+    /// The address of a record from `state`, in small pages, whatever other tests have made
+    /// meanwhile.
     fn carve(state: &mut State, size: usize, align: usize, provider: &Fixed) -> Option<usize> {
-        state.carve(size, align, provider).map(|record| record.addr().get())
-    }
-
-    /// For records in small pages, whatever other tests have made meanwhile.
-    fn in_small_pages() -> State {
-        State { wants_huge: |_| false, ..State::new() }
+        if !state.has_room(size, align) {
+            state.refill(size, provider, false)?;
+        }
+        state.cut(size, align).map(|record| record.addr().get())
     }
 
     #[test]
     fn records_fill_a_chunk_to_its_end_and_lie_over_no_other() {
-        let (provider, mut state) = (Fixed::leak(3 * CHUNK + PAGE), in_small_pages());
+        let (provider, mut state) = (Fixed::leak(3 * CHUNK + PAGE), State::new());
         let first = carve(&mut state, 24, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK);
         assert!(chunks().any(|chunk| chunk == (first, CHUNK)));
@@ -270,7 +275,7 @@ mod tests {
         let (provider, mut state) = (Fixed::leak(16 * HUGE), State::new());
         let before = HUGE_PAGES.get();
         while !thp::for_records(MAPPED.get()) && state.carve(CHUNK, 8, provider).is_some() {}
-        carve(&mut state, 2 * HUGE, 8, provider).unwrap();
+        state.carve(2 * HUGE, 8, provider).unwrap();
         assert!(HUGE_PAGES.get() >= before + 2);
         assert!(HUGE_PAGES.get() * HUGE as u64 <= MAPPED.get());
     }
@@ -278,7 +283,7 @@ mod tests {
     #[test]
     fn a_chunk_is_shorter_where_there_is_no_room_for_a_long_one() {
         // There is no room for half of a chunk.
-        let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), in_small_pages());
+        let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), State::new());
         let first = carve(&mut state, 8, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK / 4);
         // What is asked for is not halved below the length that the record needs.
