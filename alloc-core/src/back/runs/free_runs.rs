@@ -375,10 +375,10 @@ impl FreeRuns {
         Some(self.hold_new(record, got, pages))
     }
 
-    /// Takes in addresses, with or without memory, that another arena leaves. They are lost if
-    /// there is no memory for a record.
+    /// Takes in addresses, with or without memory, that another arena leaves. They are lost, and
+    /// counted as lost, if there is no memory for a record.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
-        let Some(record) = self.take_record() else { return };
+        let Some(record) = self.take_record() else { return self.source.abandon(pages) };
         record.set_range(base, pages);
         record.marks.set_closed(access::are_some_closed());
         page_map::recover(record.bytes());
