@@ -88,7 +88,8 @@ pub(crate) fn count_sample() {
     }
 }
 
-/// Counts requested bytes, and acts when an interval is complete. The caller holds no lock.
+/// Counts requested bytes that were allocated, and acts when an interval is complete. The caller
+/// holds no lock.
 pub(crate) fn count(bytes: usize) {
     let options = options::current();
     // A negative interval means never.

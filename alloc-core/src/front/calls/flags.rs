@@ -145,9 +145,12 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         None => core::ptr::null_mut(),
     });
     background::tick_outside();
-    intervals::count(size);
     probes::allocated(block, size);
-    if block.is_null() { no_memory(size) } else { block }
+    if block.is_null() {
+        return no_memory(size);
+    }
+    intervals::count(size);
+    block
 }
 
 fn small(arena: Option<&'static Arena>, room: usize, size: usize, zero: bool) -> *mut u8 {

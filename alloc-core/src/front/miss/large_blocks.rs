@@ -76,8 +76,11 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
         None => core::ptr::null_mut(),
     });
     background::tick_outside();
+    if block.is_null() {
+        return no_memory(size);
+    }
     intervals::count(bytes);
-    if block.is_null() { no_memory(size) } else { block }
+    block
 }
 
 /// Allocates a block where it can grow in place. Returns `None` if there is no such place.

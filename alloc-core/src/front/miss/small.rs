@@ -68,7 +68,9 @@ fn small(class: SizeClass, size: usize) -> *mut u8 {
     }
     let block = malloc_uncached(None, class, size);
     background::tick_outside();
-    intervals::count(class.size());
+    if !block.is_null() {
+        intervals::count(class.size());
+    }
     block
 }
 
