@@ -6,7 +6,8 @@
 
 use crate::ground::geometric::{self, LONGEST};
 use core::iter;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{self, Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What a state of the generator splitmix64 differs by from the next one.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -26,13 +27,15 @@ pub(crate) fn set(lg: u32) {
     let chances = geometric::chances(fails).chain(iter::repeat(0));
     CHANCES.iter().zip(chances).for_each(|(place, chance)| place.store(chance, Relaxed));
     LG.store(lg, Relaxed);
-    TIMES_SET.fetch_add(1, Relaxed);
+    // Release: pairs with the Acquire in `times_set`.
+    TIMES_SET.fetch_add(1, Ordering::Release);
 }
 
-/// Returns how often the rate was set.
+/// Returns how often the rate was set. What is drawn after that is of this rate, or a newer one.
 #[inline]
 pub(crate) fn times_set() -> u32 {
-    TIMES_SET.load(Relaxed)
+    // Acquire: pairs with the Release in `set`, which has set the chances before.
+    TIMES_SET.load(Ordering::Acquire)
 }
 
 /// Returns log2 of the bytes between two samples on average.
