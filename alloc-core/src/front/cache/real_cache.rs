@@ -319,7 +319,7 @@ impl RealCache {
     }
 
     /// Sets whether the cache's thread wants each operation seen. Called under the registry's lock,
-    /// after the façade was made.
+    /// before the façade is made, which is tuned to it.
     pub(crate) fn watch(&self, watched: bool) {
         self.watched.store(watched, Ordering::Relaxed);
     }
