@@ -7,6 +7,7 @@ use crate::format::{Bad, bad, only};
 use crate::namespace::Namespace;
 use crate::paths::dump;
 use crate::query;
+use crate::quiet_thread;
 use hyper::StatusCode;
 use lumalloc_ctl::{Error, Value};
 use serde_json::json;
@@ -18,7 +19,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 /// The longest time of a recording that ends by itself.
@@ -180,7 +180,7 @@ fn end_after(
             end_own(namespace, number);
         }
     };
-    let thread = thread::Builder::new().name("lumalloc-monitor".into()).spawn(wait);
+    let thread = quiet_thread::spawn("lumalloc-record", wait);
     if thread.is_err() {
         let _ = self::end(namespace);
     }
@@ -214,11 +214,24 @@ mod tests {
     use super::*;
     use crate::namespace::Linked;
     use crate::testing::{Directory, into, json as told, post, said};
+    use std::fs;
+    use std::thread;
 
     fn is_active() -> bool {
         let namespace: &dyn Namespace = &Linked;
         let key = namespace.find("monitor.active").unwrap();
         namespace.read(&key) == Ok(Value::Bool(true))
+    }
+
+    /// The mask of blocked signals of the thread that ends a recording, once it has its name.
+    fn blocked_where_it_ends() -> Option<u64> {
+        let mut threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+        let status = threads.find_map(|thread| {
+            let status = fs::read_to_string(thread.path().join("status")).ok()?;
+            status.starts_with("Name:\tlumalloc-record\n").then_some(status)
+        })?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
     }
 
     #[test]
@@ -256,9 +269,16 @@ mod tests {
 
         let begun = told(start(&context, &post("/monitor/start?seconds=1", "")));
         assert_eq!(begun["seconds"], 1);
+        let mut blocked = None;
         while is_active() {
+            blocked = blocked.or_else(blocked_where_it_ends);
             thread::yield_now();
         }
+        let signal = 1 << (libc::SIGTERM - 1);
+        assert!(
+            blocked.is_some_and(|mask| mask & signal != 0),
+            "no handler runs there: {blocked:?}"
+        );
         let other = PathBuf::from(begun["file"].as_str().unwrap());
         assert!(other != file && other.exists());
         // One that is ended before its time ends no later one.
