@@ -37,10 +37,14 @@ impl PageAging {
         if dirty { self.dirty.millis() } else { self.muzzy.millis() }
     }
 
-    /// Sets a decay time. The pages that are unused now count as unused from now on.
+    /// Sets a decay time. The pages that are unused now count as unused from now on. If dirty pages
+    /// are kept for ever from now on, the growth that was counted takes none of them.
     pub(crate) fn set_millis(&mut self, dirty: bool, millis: isize) {
         let decay = if dirty { &mut self.dirty } else { &mut self.muzzy };
         *decay = Decay::new(millis);
+        if dirty && millis < 0 {
+            let _forgotten = self.growth_purge.take();
+        }
     }
 
     /// Whether decay has work at `now`, in milliseconds.
@@ -114,5 +118,17 @@ mod tests {
         aging.set_millis(true, 0);
         aging.note_growth(1, MANY, 0);
         assert_eq!(aging.take_growth(MANY), Some(MANY - 1));
+    }
+
+    #[test]
+    fn growth_that_was_counted_is_forgotten_once_pages_are_kept_for_ever() {
+        const MANY: usize = 1 << 20;
+        let mut aging = PageAging::new(1000, 1000);
+        aging.note_growth(1, MANY, 0);
+        aging.set_millis(false, -1);
+        assert_eq!(aging.take_growth(MANY), Some(MANY - 1), "muzzy pages are others");
+        aging.note_growth(1, MANY, 0);
+        aging.set_millis(true, -1);
+        assert_eq!(aging.take_growth(MANY), None);
     }
 }
