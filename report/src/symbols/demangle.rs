@@ -8,7 +8,8 @@ use cpp_demangle::{DemangleOptions, Symbol};
 /// stand for gigabytes.
 const NAME_MAX: usize = 64 << 10;
 
-/// Suffixes that compilers give to parts and copies of a function.
+/// Suffixes that compilers give to parts and copies of a function. A number follows, which the
+/// first one may lack.
 const COPIES: [&str; 7] =
     [".cold", ".part.", ".constprop.", ".isra.", ".llvm.", ".lto_priv.", ".clone."];
 
@@ -46,10 +47,34 @@ pub(crate) fn is_legacy_rust(name: &str) -> bool {
         && digits.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// The name without the version of its symbol, and without the marks of copies. Names of other
+/// languages may have parts that look like these: `main.coldStart` of Go, `@scope/x.run` of
+/// JavaScript.
 fn plain(raw: &str) -> &str {
-    let name = raw.split('@').next().unwrap_or(raw);
-    let cut = COPIES.iter().filter_map(|mark| name.find(mark)).filter(|at| *at > 0).min();
+    let is_of_symbol = |letter: char| letter.is_ascii_alphanumeric() || "_.$".contains(letter);
+    let name = match raw.split_once('@') {
+        Some((name, version))
+            if !name.is_empty()
+                && !name.ends_with('.')
+                && format!("{name}{}", version.trim_start_matches('@'))
+                    .chars()
+                    .all(is_of_symbol) =>
+        {
+            name
+        }
+        _ => raw,
+    };
+    let cut = name.match_indices('.').map(|(at, _)| at).find(|at| *at > 0 && is_copy(&name[*at..]));
     cut.map_or(name, |at| &name[..at])
+}
+
+/// Whether a text begins with the mark of a copy.
+fn is_copy(text: &str) -> bool {
+    let behind = COPIES.iter().find_map(|mark| Some((mark, text.strip_prefix(mark)?)));
+    behind.is_some_and(|(mark, rest)| match mark.ends_with('.') {
+        true => rest.starts_with(|first: char| first.is_ascii_digit()),
+        false => rest.is_empty() || rest.starts_with('.'),
+    })
 }
 
 fn cpp(name: &str) -> Option<String> {
@@ -99,8 +124,17 @@ mod tests {
             ("main", "main"),
             ("memcpy@@GLIBC_2.14", "memcpy"),
             ("f.cold", "f"),
+            ("f.cold.3", "f"),
             (".cold", ".cold"),
             ("f.part.0.constprop.1", "f"),
+            ("read@plt", "read"),
+            // Names of Go, JavaScript and others that profiles bring along.
+            ("main.coldStart", "main.coldStart"),
+            ("main.(*T).clone.func1", "main.(*T).clone.func1"),
+            ("x/y@v1.2/z.f", "x/y@v1.2/z.f"),
+            ("@scope/x.run", "@scope/x.run"),
+            ("Map.@@iterator", "Map.@@iterator"),
+            ("(anonymous) a@b.js:3", "(anonymous) a@b.js:3"),
             ("_ZN3foo3barEv", "foo::bar"),
             ("_ZN4main5boxed17h0123456789abcdefE", "main::boxed"),
             ("_ZN5alloc5boxed12Box$LT$T$GT$3new17h0123456789abcdefE", "alloc::boxed::Box<T>::new"),
