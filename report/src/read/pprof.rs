@@ -16,6 +16,8 @@ use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
 const UNPACKED_MAX: u64 = 512 << 20;
 /// The values that a heap profile has.
 const TYPES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+/// What profiles of live blocks alone may call these, as those of V8 do.
+const LIVE: [&str; 2] = ["objects", "space"];
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -168,7 +170,11 @@ fn columns(file: &proto::Profile, tables: &Tables<'_>) -> Result<[Option<usize>;
     for kind in &file.sample_type {
         names.push((tables.string(kind.kind)?, tables.string(kind.unit)?));
     }
-    let columns = TYPES.map(|wanted| names.iter().position(|(name, _)| *name == wanted));
+    let column = |wanted: &str| names.iter().position(|(name, _)| *name == wanted);
+    let mut columns = TYPES.map(column);
+    if columns == [None; 4] {
+        [columns[2], columns[3]] = LIVE.map(column);
+    }
     if columns[2].is_some() && columns[3].is_some() && columns[0].is_some() == columns[1].is_some()
     {
         return Ok(columns);
@@ -328,6 +334,20 @@ mod tests {
         let profile = read(&file.encode()).expect("a profile");
         assert!(!profile.has_allocs);
         assert_eq!(profile.total().allocs, 3);
+    }
+
+    #[test]
+    fn live_blocks_may_be_objects_and_their_space() {
+        let mut file = one_stack();
+        file.profile.sample_type.drain(..2);
+        file.profile.sample.iter_mut().for_each(|sample| drop(sample.value.drain(..2)));
+        let expected = read(&file.encode());
+        for (at, name) in LIVE.iter().enumerate() {
+            file.profile.sample_type[at].kind = file.string(name);
+        }
+        assert_eq!(read(&file.encode()), expected);
+        file.profile.sample_type[1].kind = file.string("samples");
+        assert!(error(&file).ends_with("; this has objects/count, samples/bytes"));
     }
 
     #[test]
