@@ -46,7 +46,7 @@ const SHIMS: [&str; 37] = [
     "<&alloc::alloc::Global as core::alloc::Allocator>::deallocate",
 ];
 /// What such names begin with.
-const SHIM_BEGINS: [&str; 7] = [
+const SHIM_BEGINS: [&str; 15] = [
     "__rustc::",
     "alloc::alloc::",
     "<alloc::alloc::Global",
@@ -55,6 +55,16 @@ const SHIM_BEGINS: [&str; 7] = [
     // What is inlined of lumalloc into a Rust program.
     "lumalloc::front::",
     "<lumalloc::front::",
+    // jemalloc, whose stacks begin in it: a library without symbols, one of a Rust program, and
+    // its own functions.
+    "libjemalloc.so",
+    "_rjem_",
+    "je_",
+    "prof_backtrace",
+    "prof_alloc_prep",
+    "imalloc",
+    "irallocx",
+    "do_rallocx",
 ];
 /// The outer end of every stack of a Rust program, or of one of its threads.
 const RUST_BEGIN: &str = "__rust_begin_short_backtrace";

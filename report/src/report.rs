@@ -118,6 +118,13 @@ mod tests {
             ),
             ("malloc > f", &["f", "malloc"]),
             ("operator new > malloc", &["operator new"]),
+            // jemalloc's profiler.
+            ("main > f > libjemalloc.so.2+0xa262f > libjemalloc.so.2+0x1", &["f", "main"]),
+            (
+                "main > f > malloc > imalloc > imalloc_body > prof_alloc_prep > prof_backtrace_impl",
+                &["f", "main"],
+            ),
+            ("main > f > _rjem_malloc > _rjem_je_prof_backtrace", &["f", "main"]),
         ] {
             let report = report(path);
             assert_eq!(names(&report, report.stack(0)), expected, "{path}");
