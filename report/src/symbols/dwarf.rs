@@ -69,7 +69,8 @@ impl Debug {
     }
 
     /// Calls a function with each unit, or with the one in the file that `-gsplit-dwarf` puts
-    /// beside the object file.
+    /// beside the object file. So with those of the file that several share parts of, and with
+    /// those that `-fdebug-types-section` puts apart.
     pub(super) fn for_each_unit(&self, mut read: impl FnMut(UnitRef<'_, Slice>)) {
         let mut headers = self.dwarf.units();
         while let Ok(Some(header)) = headers.next() {
@@ -82,6 +83,19 @@ impl Debug {
             let first = split.units().next().ok().flatten();
             if let Some(Ok(unit)) = first.map(|header| split.unit(header)) {
                 read(UnitRef::new(&split, &unit));
+            }
+        }
+        let mut headers = self.dwarf.type_units();
+        while let Ok(Some(header)) = headers.next() {
+            if let Ok(unit) = self.dwarf.unit(header) {
+                read(UnitRef::new(&self.dwarf, &unit));
+            }
+        }
+        let Some(shared) = self.dwarf.sup() else { return };
+        let mut headers = shared.units();
+        while let Ok(Some(header)) = headers.next() {
+            if let Ok(unit) = shared.unit(header) {
+                read(UnitRef::new(shared, &unit));
             }
         }
     }

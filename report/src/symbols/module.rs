@@ -277,6 +277,53 @@ mod tests {
         }
     }
 
+    /// The types of a library that is built with some flags, and perhaps given to `dwz`.
+    fn types_of(directory: &Directory, flags: &[&str], is_shared: bool) -> Vec<(u64, String)> {
+        let at = |name: &str| directory.0.join(name);
+        let (code, one, other, shared) = (at("t.cc"), at("one.so"), at("other.so"), at("shared"));
+        let text = "struct Widget { char name[100]; }; struct Gadget { double all[40]; };\n\
+                    Widget *made(Gadget *from) { return from ? new Widget() : nullptr; }\n";
+        std::fs::write(&code, text).expect("written");
+        let fixed = ["-g", "-O1", "-shared", "-fPIC", "-o"];
+        for library in [&one, &other] {
+            let flags: Vec<&Path> = flags.iter().chain(&fixed).map(Path::new).collect();
+            tool("g++", &[&flags[..], &[library, &code]].concat());
+        }
+        if is_shared {
+            let name = shared.to_str().expect("text");
+            tool(
+                "dwz",
+                &["-m", name, "-M", name]
+                    .map(Path::new)
+                    .into_iter()
+                    .chain([one.as_path(), other.as_path()])
+                    .collect::<Vec<_>>(),
+            );
+        }
+        let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
+        let module = Module::find(&mapping, &one, &Search::default(), &mut Vec::new());
+        module.debug().map(super::super::types::of).unwrap_or_default()
+    }
+
+    #[test]
+    fn types_are_found_wherever_they_stand() {
+        let directory = Directory::new("types");
+        let expected = [(100, "Widget".to_owned()), (320, "Gadget".to_owned())];
+        for flags in [
+            &["-gdwarf-5"][..],
+            &["-gdwarf-4", "-fdebug-types-section"],
+            &["-gdwarf-5", "-fdebug-types-section"],
+        ] {
+            assert_eq!(types_of(&directory, flags, false), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn types_that_several_files_share_are_found() {
+        let expected = [(100, "Widget".to_owned()), (320, "Gadget".to_owned())];
+        assert_eq!(types_of(&Directory::new("shared-types"), &["-gdwarf-5"], true), expected);
+    }
+
     #[test]
     fn a_bare_name_is_completed_by_the_symbol() {
         let file = "/rustc/x/library/alloc/src/raw_vec.rs".to_owned();
