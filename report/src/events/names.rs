@@ -171,6 +171,10 @@ impl<'a> Names<'a> {
         }
         let mappings = self.recording.mappings();
         let Types { rtti, classes, .. } = &mut self.types;
+        // Each block may have another first word: those that cannot be v-tables are not kept.
+        if !rtti.is_in_a_file(word, mappings.all()) {
+            return None;
+        }
         let class = classes.entry((word, seen)).or_insert_with(|| {
             let class = rtti.class(word, mappings.all(), mappings.order(seen));
             class.map(|class| Rc::from(printable(class)))
@@ -245,6 +249,19 @@ mod tests {
         assert_eq!(names.site(1), "a|b+0x410");
         assert_eq!(names.site(0), "(no stack)");
         assert_eq!(names.notes(), [""; 0]);
+    }
+
+    #[test]
+    fn words_that_are_in_no_file_are_not_kept() {
+        let program = std::env::current_exe().expect("the program");
+        let program = program.to_str().expect("text");
+        let file = File::default().mapping([0x40_0000, 0x50_0000, 0], program, "");
+        let recording = Recording::of(&file);
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        for word in (0x7000_0000_0000u64..).step_by(16).take(1000) {
+            assert_eq!(names.class(word, 1), None);
+        }
+        assert_eq!(names.types.classes.len(), 0);
     }
 
     #[test]

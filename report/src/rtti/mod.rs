@@ -24,6 +24,8 @@ pub(crate) struct Rtti {
     images: HashMap<PathBuf, Option<Image>>,
     /// Those whose files can be read, from the first question on.
     loaded: Option<Vec<Loaded>>,
+    /// The addresses of the process where these are, by rising addresses.
+    spans: Vec<Range<u64>>,
 }
 
 /// The file of a mapping where the process has it. All its addresses are numbers of the file.
@@ -38,12 +40,52 @@ impl Loaded {
     fn contains(&self, address: u64) -> bool {
         self.range.contains(&address.wrapping_sub(self.bias))
     }
+
+    /// Its addresses in the process. In a damaged file they may go round.
+    fn spans(&self) -> impl Iterator<Item = Range<u64>> {
+        let [start, end] = [self.range.start, self.range.end].map(|at| at.wrapping_add(self.bias));
+        let parts = if start <= end { [start..end, 0..0] } else { [start..u64::MAX, 0..end] };
+        parts.into_iter().filter(|part| !part.is_empty())
+    }
+}
+
+/// The ranges in their order, and as one where they meet.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut all: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match all.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => all.push(range),
+        }
+    }
+    all
 }
 
 impl Rtti {
     /// Reads nothing yet.
     pub(crate) fn new(mappings: &[Mapping], search: &Search) -> Rtti {
-        Rtti { paths: paths(mappings, search), images: HashMap::new(), loaded: None }
+        let (images, spans) = (HashMap::new(), Vec::new());
+        Rtti { paths: paths(mappings, search), images, loaded: None, spans }
+    }
+
+    /// Whether an address of the process lies in any file, as that of each v-table does.
+    pub(crate) fn is_in_a_file(&mut self, address: u64, mappings: &[Mapping]) -> bool {
+        let loaded = self.take_loaded(mappings);
+        self.loaded = Some(loaded);
+        let behind = self.spans.partition_point(|span| span.start <= address);
+        behind > 0 && self.spans[behind - 1].contains(&address)
+    }
+
+    /// All files. They are to be put back.
+    fn take_loaded(&mut self, mappings: &[Mapping]) -> Vec<Loaded> {
+        if let Some(loaded) = self.loaded.take() {
+            return loaded;
+        }
+        let all = mappings.iter().enumerate().map(|(at, one)| self.load(at, one));
+        let loaded: Vec<Loaded> = all.collect();
+        self.spans = joined(loaded.iter().flat_map(Loaded::spans).collect());
+        loaded
     }
 
     /// The name of the class whose v-table an address of the process is, with the namespaces. The
@@ -54,10 +96,7 @@ impl Rtti {
         mappings: &[Mapping],
         order: impl Iterator<Item = usize>,
     ) -> Option<String> {
-        let loaded = match self.loaded.take() {
-            Some(loaded) => loaded,
-            None => mappings.iter().enumerate().map(|(at, one)| self.load(at, one)).collect(),
-        };
+        let loaded = self.take_loaded(mappings);
         // Most words are no v-tables, and there may be many mappings.
         let mut order: Vec<usize> =
             order.filter(|index| loaded[*index].contains(address)).collect();
@@ -120,6 +159,16 @@ mod tests {
         let mut rtti = Rtti::new(&mappings, &Search::default());
         let words = (0..count).map(|word| rtti.class(word << 12, &mappings, 0..mappings.len()));
         assert_eq!(words.flatten().count(), 0);
+    }
+
+    #[test]
+    fn ranges_are_joined_where_they_meet() {
+        let parts = vec![7..9, 1..3, 3..4, 8..8, 2..3, 20..30, 21..22];
+        assert_eq!(joined(parts), [1..4, 7..9, 20..30]);
+        let spans = |bias, range| Loaded { bias, range }.spans().collect::<Vec<_>>();
+        assert_eq!(spans(100, 1..5), vec![101..105]);
+        assert_eq!(spans(u64::MAX - 2, 1..5), [u64::MAX - 1..u64::MAX, 0..2]);
+        assert_eq!(spans(5, 0..0), Vec::new());
     }
 
     #[test]
