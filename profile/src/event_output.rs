@@ -18,7 +18,8 @@ const CHUNK: usize = room_for(EVENTS);
 const KNOWN: usize = 1024;
 /// The room that a mapping takes at most, in numbers: a path, and a build-id.
 const MAPPING: usize = 450;
-/// The least time between two looks at the mappings, in nanoseconds.
+/// The least time between two looks at the mappings, in nanoseconds, unless a stack leads to where
+/// nothing was mapped.
 const PAUSE: u64 = 1_000_000_000;
 
 /// The version of the allocator.
@@ -32,6 +33,8 @@ pub(crate) struct Output {
     known: Known,
     /// The time of the last look at the mappings.
     looked: u64,
+    /// Whether that look did not find where a stack led, as into code that no file has.
+    in_vain: bool,
     buffer: [u8; CHUNK],
     /// For a line of the table of mappings.
     line: mappings::Room,
@@ -66,6 +69,7 @@ impl Output {
             next_stack: 1,
             known: Known::NONE,
             looked: 0,
+            in_vain: false,
             buffer: [0; CHUNK],
             line: [0; mappings::LONGEST_LINE],
         }
@@ -107,6 +111,7 @@ impl Output {
     /// symbolic link's, or a device's, pipe's or socket's. There is no new file then.
     pub(crate) fn begin(&mut self, is_named: bool) -> Result<(), c_int> {
         (self.next_stack, self.known.count, self.file.error) = (1, 0, 0);
+        self.in_vain = false;
         self.file.length = MAGIC.len() as u64;
         self.create(is_named)?;
         let is_begun = self.put(format::PROCESS, |chunk| {
@@ -196,10 +201,12 @@ impl Output {
 
     /// Writes the stacks that are not in the file yet, and the mappings that they need.
     fn stacks(&mut self) -> bool {
-        let Output { file, buffer, .. } = self;
+        let Output { file, buffer, known, .. } = self;
         let (mut length, mut last) = (0, self.next_stack - 1);
         let mut is_whole = true;
+        let mut unknown = None;
         stacks_from(self.next_stack, |number, frames| {
+            unknown = unknown.or_else(|| frames.iter().copied().find(|frame| !known.has(*frame)));
             let mut chunk = Chunk::resume(buffer, format::STACKS, length);
             if !chunk.has_room(frames.len() + 2) {
                 is_whole &= file.write(chunk);
@@ -214,9 +221,12 @@ impl Output {
         if is_whole {
             self.next_stack = last + 1;
         }
-        // A library may lie at the addresses of one that was closed.
-        if are_new && process::monotonic().saturating_sub(self.looked) > PAUSE {
+        // A library was opened, and may be closed soon.
+        let is_due = unknown.is_some() && !self.in_vain;
+        // One may also lie at the addresses of another that was closed.
+        if are_new && (is_due || process::monotonic().saturating_sub(self.looked) > PAUSE) {
             is_whole &= self.look_at_mappings();
+            self.in_vain = unknown.is_some_and(|frame| !self.known.has(frame));
         }
         is_whole
     }
@@ -273,6 +283,11 @@ impl Known {
 
     fn ranges(&self) -> &[Range] {
         self.all.get(..self.count).unwrap_or_default()
+    }
+
+    /// Whether a mapping contains an address.
+    fn has(&self, address: usize) -> bool {
+        ranges::find(self.ranges(), address as u64).is_some()
     }
 
     /// Adds a mapping, in place of those that were at its addresses before. Returns `false` if it

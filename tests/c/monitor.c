@@ -1,4 +1,5 @@
 /* What the heap monitor is to record: how much is what the first argument says. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -212,6 +213,17 @@ static void refused(const char *file, int begins, int ends) {
   CHECK(lumalloc_monitor_stop() == ends && !active());
 }
 
+/* Calls a module that is open for a moment. The buffer of the thread becomes full meanwhile. */
+static void module(const char *file, const char *path) {
+  CHECK(lumalloc_monitor_start(file) == 0);
+  void *opened = dlopen(path, RTLD_NOW);
+  CHECK(opened != NULL);
+  void *(*plugin)(size_t) = (void *(*)(size_t))dlsym(opened, "plugin");
+  for (int i = 0; i < 600; i++) free(plugin(112));
+  CHECK(dlclose(opened) == 0);
+  CHECK(lumalloc_monitor_stop() == 0);
+}
+
 /* Records until the end of the standard input. */
 static void served(const char *file) {
   char byte = 'y';
@@ -237,6 +249,8 @@ int main(int count, char **words) {
     no_descriptors(file);
   else if (strcmp(what, "full for a while") == 0)
     full_for_a_while(file);
+  else if (strcmp(what, "module") == 0 && count > 3)
+    module(file, words[3]);
   else if (strcmp(what, "served") == 0)
     served(file);
   else if (strcmp(what, "pins") == 0)
