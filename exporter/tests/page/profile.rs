@@ -130,6 +130,39 @@ fn arrow_keys_walk_over_the_stacks() {
     is_at_ease(&mut browser, &service);
 }
 
+/// The picture of `/flamegraph` and `lumalloc flamegraph`.
+#[test]
+#[ignore = "needs Chromium"]
+fn keys_walk_over_the_picture_alone() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    let picture = format!("{}/flamegraph", service.url.trim_end_matches('/'));
+    browser.open(&picture);
+    let [name, level] =
+        ["name", "level"].map(|data| format!("document.activeElement.getAttribute('data-{data}')"));
+    browser.press("Tab");
+    assert_eq!(browser.value(&name), "all");
+    let outline = "getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth";
+    assert_eq!(browser.value(outline), "2px");
+    for expected in ["1", "2"] {
+        browser.press("ArrowDown");
+        assert_eq!(browser.value(&level), expected);
+    }
+    let inner = browser.value(&name);
+    browser.press("ArrowUp");
+    browser.press("ArrowDown");
+    assert_eq!(browser.value(&name), inner);
+    browser.press("Enter");
+    let wide = "document.activeElement.querySelector('rect').getAttribute('width')";
+    assert_eq!(browser.value(wide), "1179.5");
+    browser.press("Escape");
+    assert_ne!(browser.value(wide), "1179.5");
+    // One frame is reached by Tab.
+    let stops = "[...document.querySelectorAll('.frame')].filter(it => it.tabIndex === 0).length";
+    assert_eq!(browser.value(stops), 1);
+    assert_eq!(browser.value("document.activeElement.getAttribute('role')"), "button");
+}
+
 #[test]
 #[ignore = "needs Chromium"]
 fn the_heap_monitor_is_started_and_stopped() {
@@ -142,8 +175,11 @@ fn the_heap_monitor_is_started_and_stopped() {
     browser.wait_for_like("#monitor-state", "^Records each allocation and each free to a file, ");
     browser.wait_for("document.querySelector('#monitor-stop').disabled");
     browser.value("document.querySelector('#monitor-seconds').value = 600");
-    browser.click("#monitor-start");
+    browser.value("document.querySelector('#monitor-start').focus()");
+    browser.press("Enter");
     browser.wait_for_like("#said", r"^Recording for 10(\.0)?\smin$");
+    // Only the other button can be used now.
+    browser.wait_for("document.activeElement.id === 'monitor-stop'");
     browser.wait_for_like("#monitor-state", r"^Recording: [0-9.,\skM]+ events\. File: .*\.events$");
     browser.click("#monitor-stop");
     browser.wait_for_like("#said", r"^[0-9.,\skM]+ events are recorded$");

@@ -71,11 +71,11 @@ mod tests {
         );
         assert!(svg.contains(">a&lt;b: live bytes</text>"), "{svg}");
         let note = "Callers are above what they call. Each allocation while sampling was on, and \
-                    after any reset, was counted. Click to enlarge.";
+                    after any reset, was counted. Click to enlarge, or arrow keys and Enter.";
         assert!(svg.contains(&format!(">{note}</text>")), "{svg}");
         let whole = graph(file().comment("prof.since_start=1"), Value::LiveBytes);
         let note = "Callers are above what they call. Each allocation was counted. Click to \
-                    enlarge.";
+                    enlarge, or arrow keys and Enter.";
         assert!(whole.contains(&format!(">{note}</text>")), "{whole}");
         let svg = graph(file(), Value::Allocations);
         assert!(svg.contains("<title>all&#10;5 allocations, 100.0%"), "{svg}");
@@ -94,7 +94,7 @@ mod tests {
         file.profile.period = 1000;
         let svg = graph(file, Value::LiveBytes);
         let note = "Callers are above what they call. Widths are estimates from samples. Click to \
-                    enlarge.";
+                    enlarge, or arrow keys and Enter.";
         assert!(
             svg.contains("<title>all&#10;100 B ± ") && svg.contains(&format!(">{note}</text>")),
             "{svg}"

@@ -18,7 +18,9 @@ const HEAD: f64 = 56.0;
 const NARROWEST: f64 = 0.2;
 
 const STYLE: &str = "text{font:12px monospace;fill:#1b1b1b;pointer-events:none}\
-                     .title{font-size:16px}.frame{cursor:pointer}.frame:hover rect{stroke:#000}";
+                     .title{font-size:16px}.frame{cursor:pointer}.frame:hover rect{stroke:#000}\
+                     .frame:focus{outline:none}\
+                     .frame:focus-visible rect{stroke:#000;stroke-width:2}";
 
 /// A frame of the picture.
 struct Frame {
@@ -66,7 +68,7 @@ fn note(report: &Report, tree: &Tree, value: Value) -> String {
         true => "Widths are estimates from samples".to_owned(),
         false => report.profile().what_was_counted().replacen("each", "Each", 1),
     };
-    format!("Callers are above what they call. {how}. Click to enlarge.")
+    format!("Callers are above what they call. {how}. Click to enlarge, or arrow keys and Enter.")
 }
 
 /// All frames that are wide enough, callers before what they call.

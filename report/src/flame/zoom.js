@@ -1,4 +1,5 @@
 // A click on a frame makes it as wide as the picture; a click on the first one shows everything.
+// With the keyboard: arrow keys walk over the frames, Enter enlarges, Escape shows everything.
 const width = 1200 - 20, character = 7.3;
 const frames = Array.from(document.querySelectorAll("g.frame"));
 const all = frames.map((frame) => ({
@@ -10,12 +11,12 @@ const all = frames.map((frame) => ({
   share: Number(frame.dataset.share),
   level: Number(frame.dataset.level),
 }));
+const contains = (outer, inner) => outer.from <= inner.from + 1e-9 &&
+  outer.from + outer.share >= inner.from + inner.share - 1e-9;
 function zoom(to) {
   for (const it of all) {
-    const isCaller = it.level < to.level && it.from <= to.from + 1e-9 &&
-      it.from + it.share >= to.from + to.share - 1e-9;
-    const isInside = it.level >= to.level && it.from >= to.from - 1e-9 &&
-      it.from + it.share <= to.from + to.share + 1e-9;
+    const isCaller = it.level < to.level && contains(it, to);
+    const isInside = it.level >= to.level && contains(to, it);
     it.frame.style.display = isCaller || isInside ? "" : "none";
     it.frame.style.opacity = isCaller ? "0.6" : "";
     const from = isCaller ? 0 : (it.from - to.from) / to.share * width;
@@ -28,4 +29,42 @@ function zoom(to) {
       it.name.length <= room ? it.name : it.name.slice(0, room - 1) + "…";
   }
 }
-for (const it of all) it.frame.addEventListener("click", () => zoom(it));
+// The frame that Tab leads to.
+let stop = all[0];
+function go(to) {
+  stop.frame.tabIndex = -1;
+  stop = to;
+  stop.frame.tabIndex = 0;
+}
+// The frame that an arrow key leads to: down to the widest callee, up to the caller, along a row.
+function besides(it, key) {
+  const seen = all.filter((other) => other.frame.style.display !== "none");
+  const up = key === "ArrowUp" ? -1 : key === "ArrowDown" ? 1 : 0;
+  const row = seen.filter((other) => other.level === it.level + up);
+  if (up < 0) return row.find((other) => contains(other, it));
+  if (up > 0) {
+    return row.filter((other) => contains(it, other)).sort((a, b) => b.share - a.share)[0];
+  }
+  row.sort((a, b) => a.from - b.from);
+  return row[row.indexOf(it) + (key === "ArrowRight" ? 1 : -1)];
+}
+function pressed(it, event) {
+  if (event.key === "Enter" || event.key === " ") zoom(it);
+  else if (event.key === "Escape") zoom(all[0]);
+  else if (/^Arrow/.test(event.key)) {
+    const next = besides(it, event.key);
+    if (next) {
+      go(next);
+      next.frame.focus();
+    }
+  } else return;
+  event.preventDefault();
+}
+for (const it of all) {
+  it.frame.tabIndex = -1;
+  it.frame.setAttribute("role", "button");
+  it.frame.addEventListener("focus", () => go(it));
+  it.frame.addEventListener("click", () => zoom(it));
+  it.frame.addEventListener("keydown", (event) => pressed(it, event));
+}
+go(stop);
