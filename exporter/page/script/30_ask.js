@@ -34,9 +34,32 @@ const write = (name, value) => ask(`/ctl/${name}`, {
   body: JSON.stringify(value),
 });
 
+/** The controls that cannot be used until what they asked for is done. */
+const held = new WeakSet();
+
+/** Does what a control asks for, which is not to be asked twice meanwhile. A control that is disabled loses the focus; it gets it back, unless the person went elsewhere. */
+async function holding(control, work) {
+  const hadFocus = document.activeElement === control;
+  held.add(control);
+  control.disabled = true;
+  try {
+    return await work();
+  } finally {
+    held.delete(control);
+    control.disabled = false;
+    if (hadFocus) refocus(control);
+  }
+}
+
+/** Gives the focus to a control, if nothing else has it. */
+function refocus(control) {
+  if (document.activeElement === document.body) control.focus({ preventScroll: true });
+}
+
 /** Writes a key because a person asked, and says what came of it. */
-async function act(name, value, done, control) {
-  if (control) control.disabled = true;
+const act = (name, value, done, control) => control ? holding(control, () => writing(name, value, done)) : writing(name, value, done);
+
+async function writing(name, value, done) {
   try {
     await write(name, value);
     await poll();
@@ -47,8 +70,6 @@ async function act(name, value, done, control) {
     if (error.status === 401) askForToken();
     tell(error.status ? error.message : `${name}: ${error.message}`, true);
     return false;
-  } finally {
-    if (control) control.disabled = false;
   }
 }
 

@@ -25,7 +25,7 @@ const CHANGES = {
 };
 const CELL = 8, MOST_ROWS = 44, MOST_RUNS = 200000;
 
-const map = { heap: null, earlier: null, cell: 4096, width: 1, rows: [], at: null };
+const map = { heap: null, earlier: null, cell: 4096, width: 1, rows: [], at: null, isAsking: false };
 const hex = address => `0x${address.toString(16)}`;
 
 async function takeMap() {
@@ -164,25 +164,16 @@ function showMap() {
   if (map.heap) showLegend();
 }
 
-$("map-take").addEventListener("click", async event => {
-  const button = event.currentTarget;
-  button.disabled = true;
-  try {
-    const heap = await takeMap();
-    map.earlier = map.heap?.arena === heap.arena ? map.heap : null;
-    Object.assign(map, { heap, at: null });
-    $("map-changes").disabled = !map.earlier;
-    if (!map.earlier) $("map-changes").checked = false;
-    $("map-shown").hidden = false;
-    say(button, "Take it again");
-    showMap();
-  } catch (error) {
-    if (error.status === 401) askForToken();
-    tell(error.message, true);
-  } finally {
-    button.disabled = false;
-  }
-});
+$("map-take").addEventListener("click", event => doing(event.currentTarget, async () => {
+  const heap = await takeMap();
+  map.earlier = map.heap?.arena === heap.arena ? map.heap : null;
+  Object.assign(map, { heap, at: null });
+  $("map-changes").disabled = !map.earlier;
+  if (!map.earlier) $("map-changes").checked = false;
+  $("map-shown").hidden = false;
+  say($("map-take"), "Take it again");
+  showMap();
+}));
 $("map-changes").addEventListener("change", showMap);
 
 /** Puts the map of a process away that has ended: its addresses tell nothing about another one. */
@@ -198,23 +189,34 @@ new ResizeObserver(drawMap).observe($("map-shown"));
 $("theme").addEventListener("change", () => requestAnimationFrame(drawMap));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMap);
 
-/** Tells what lies at an address: the run, and the sites with samples in use in it. */
+/** Tells what lies at an address: the run, and the sites with samples in use in it. Who holds an arrow key asks for many; one is asked for at a time, and the last one is shown. */
 async function lookAt(address) {
   map.at = address;
   drawMap();
+  if (map.isAsking) return;
+  map.isAsking = true;
   try {
-    const { run, sites, others } = await read(`/map?at=${hex(address)}`);
-    say($("map-title"), hex(address));
-    $("map-facts").replaceChildren(...run ? factsOf(run, address) : [el("dt", {}, "No run is here."), el("dd")]);
-    const list = sites.map(siteOf);
-    if (others.objects) list.push(el("li", {}, samplesOf(others), " at other sites"));
-    if (run && !list.length) list.push(el("li", { class: "quiet" }, "No sampled block is in use here. Blocks are sampled with prof:true."));
-    $("map-sites").replaceChildren(...list);
-    $("map-place").hidden = false;
+    for (let asked = null; map.at !== null && map.at !== asked;) {
+      asked = map.at;
+      const found = await read(`/map?at=${hex(asked)}`);
+      if (map.at === asked) showPlace(asked, found);
+    }
   } catch (error) {
     if (error.status === 401) askForToken();
     tell(error.message, true);
+  } finally {
+    map.isAsking = false;
   }
+}
+
+function showPlace(address, { run, sites, others }) {
+  say($("map-title"), hex(address));
+  $("map-facts").replaceChildren(...run ? factsOf(run, address) : [el("dt", {}, "No run is here."), el("dd")]);
+  const list = sites.map(siteOf);
+  if (others.objects) list.push(el("li", {}, samplesOf(others), " at other sites"));
+  if (run && !list.length) list.push(el("li", { class: "quiet" }, "No sampled block is in use here. Blocks are sampled with prof:true."));
+  $("map-sites").replaceChildren(...list);
+  $("map-place").hidden = false;
 }
 
 function factsOf(run, address) {

@@ -22,22 +22,20 @@ async function showProfile() {
     : `${every}${profile.isActive ? "" : ", but sampling is stopped"}. `
       + `${KINDS.count[0](all.samples.live)} samples are in use, of ${KINDS.count[0](all.samples.taken)} taken, `
       + `with ${KINDS.count[0](all.samples.stacks)} stacks.`);
-  for (const control of document.querySelectorAll("#profile :is(button, select, input)")) control.disabled = !isOn;
+  for (const control of document.querySelectorAll("#profile > .row :is(button, select, input)")) if (!held.has(control)) control.disabled = !isOn;
   $("profile-growth").disabled = !profile.mark;
   say($("profile-switch"), profile.isActive ? "Stop" : "Start");
 }
 
 /** Runs what a control asks for, and says why it failed. */
-async function doing(control, work) {
-  control.disabled = true;
+const doing = (control, work) => holding(control, async () => {
   try {
     await work();
   } catch (error) {
     if (error.status === 401) askForToken();
     tell(error.message, true);
   }
-  control.disabled = false;
-}
+});
 
 /** Asks for a change of the profiler, and says what came of it. */
 async function changeProfile(path, control) {

@@ -25,12 +25,17 @@ async function showMonitor() {
 
 /** Asks for a change of the monitor. */
 async function changeMonitor(path, control, done) {
+  const hadFocus = document.activeElement === control;
   await doing(control, async () => {
     const told = JSON.parse(await ask(path, { method: "POST" }));
     tell(done(told));
     if (told.file) recording = { file: told.file, number: (await read("/ctl/monitor.recordings")).value };
   });
   await showMonitor();
+  // One of the two buttons can be used at a time.
+  if (hadFocus && control.disabled && [control, document.body].includes(document.activeElement)) {
+    $(control.id === "monitor-start" ? "monitor-stop" : "monitor-start").focus({ preventScroll: true });
+  }
 }
 
 $("monitor-start").addEventListener("click", event => {

@@ -105,6 +105,56 @@ fn a_decay_time_is_changed_with_the_keyboard_alone() {
     is_at_ease(&mut browser, &service);
 }
 
+/// A button that is disabled while it works loses the focus.
+#[test]
+#[ignore = "needs Chromium"]
+fn a_button_that_has_worked_has_the_focus_again() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    browser.value("document.querySelector('#profile').scrollIntoView()");
+    browser.wait_for("!document.querySelector('#profile-draw').disabled");
+    for (id, done) in [
+        ("purge-all", "/^Purged all/.test(document.querySelector('#said').textContent)"),
+        ("map-take", "document.querySelector('#map-take').textContent === 'Take it again'"),
+        ("profile-draw", "!document.querySelector('#profile-picture').hidden"),
+    ] {
+        browser.value(&format!("document.querySelector('#{id}').focus()"));
+        browser.press("Enter");
+        browser.wait_for(&format!("{done} && !document.querySelector('#{id}').disabled"));
+        browser.wait_for(&format!("document.activeElement.id === '{id}'"));
+    }
+    is_at_ease(&mut browser, &service);
+}
+
+/// The state of the profiler is read each second, and says which buttons can be used.
+#[test]
+#[ignore = "needs Chromium"]
+fn a_button_that_works_cannot_be_used_meanwhile() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    browser.value("document.querySelector('#profile').scrollIntoView()");
+    browser.wait_for("!document.querySelector('#profile-draw').disabled");
+    browser.value(
+        "const plain = window.fetch;
+         var states = 0, answer = null;
+         window.fetch = (path, options) => {
+             states += path === '/ctl/prof';
+             return path.startsWith('/flamegraph')
+                 ? new Promise(done => { answer = () => done(plain(path, options)); })
+                 : plain(path, options);
+         };
+         0",
+    );
+    browser.click("#profile-draw");
+    browser.wait_for("answer");
+    browser.value("states = 0");
+    browser.wait_for("states > 2");
+    assert_eq!(browser.value("document.querySelector('#profile-draw').disabled"), true);
+    browser.value("answer()");
+    browser.wait_for("!document.querySelector('#profile-draw').disabled");
+    is_at_ease(&mut browser, &service);
+}
+
 #[test]
 #[ignore = "needs Chromium"]
 fn every_key_is_found_read_and_set() {

@@ -81,6 +81,41 @@ fn a_click_tells_the_cell_under_the_mouse() {
     is_at_ease(&mut browser, &service);
 }
 
+/// The answer about an earlier cell comes last.
+#[test]
+#[ignore = "needs Chromium"]
+fn the_cell_that_was_chosen_last_is_told() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.click("#map-take");
+    browser.wait_for_like("#map-note", "^A cell is ");
+    browser.value(
+        "const plain = window.fetch;
+         var begun = 0, ended = 0;
+         window.fetch = (path, options) => {
+             if (!path.startsWith('/map?at=')) return plain(path, options);
+             begun += 1;
+             const late = begun === 1 ? new Promise(after => setTimeout(after, 1500)) : null;
+             return Promise.resolve(late).then(() => plain(path, options))
+                 .finally(() => { ended += 1; });
+         };
+         document.querySelector('#map-picture').focus()",
+    );
+    for _ in 0..4 {
+        browser.press("ArrowRight");
+    }
+    browser.wait_for("ended > 1 && ended === begun");
+    let cell = browser.text("#map-note");
+    let [size, unit] = [3, 4].map(|word| cell.split([' ', '\u{a0}']).nth(word).unwrap());
+    let unit = if unit.starts_with("KiB") { 1 << 10 } else { 1 << 20 };
+    let cell = (size.parse::<f64>().unwrap() * f64::from(unit)) as u64;
+    let first = "Math.min(...performance.getEntriesByType('resource').map(it => it.name)
+        .filter(it => it.includes('/map?at=')).map(it => Number(it.split('at=')[1])))";
+    let first = browser.value(first).as_u64().unwrap();
+    browser.wait_for_text("#map-title", &format!("0x{:x}", first + 3 * cell));
+    is_at_ease(&mut browser, &service);
+}
+
 /// As many runs as are asked for at most. So many cannot be arguments of one call.
 #[test]
 #[ignore = "needs Chromium"]
