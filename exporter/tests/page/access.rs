@@ -51,6 +51,29 @@ fn the_keyboard_reaches_everything_and_shows_where_it_is() {
     is_at_ease(&mut browser, &service);
 }
 
+/// A window of 1280 by 800 that is enlarged to 200 %.
+#[test]
+#[ignore = "needs Chromium"]
+fn an_enlarged_page_hides_nothing_behind_its_header() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    for (width, height) in [(640, 400), (640, 800)] {
+        browser.size(width, height);
+        browser.value("document.querySelector('#search').focus()");
+        let hidden = "(() => { const node = document.activeElement;
+            const header = document.querySelector('header');
+            const box = node.getBoundingClientRect();
+            return getComputedStyle(header).position === 'sticky' && !header.contains(node)
+                && box.top < header.getBoundingClientRect().bottom && box.bottom > 0
+                ? node.id || node.textContent : null; })()";
+        for _ in 0..40 {
+            browser.press_back();
+            assert_eq!(browser.value(hidden), json!(null), "{width} x {height}");
+        }
+    }
+    is_at_ease(&mut browser, &service);
+}
+
 #[test]
 #[ignore = "needs Chromium"]
 fn a_screen_reader_finds_names_for_everything() {

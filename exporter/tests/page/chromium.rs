@@ -201,6 +201,16 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", event);
     }
 
+    /// Presses Tab with the shift key.
+    pub(crate) fn press_back(&mut self) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": "Tab", "windowsVirtualKeyCode": 9, "modifiers": 8,
+            });
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
     /// Types a text.
     pub(crate) fn enter(&mut self, text: &str) {
         text.chars().for_each(|letter| self.press(letter.to_string().as_str()));

@@ -96,6 +96,35 @@ fn what_grew_between_two_moments_is_drawn_with_lines() {
 
 #[test]
 #[ignore = "needs Chromium"]
+fn a_name_of_thousands_of_letters_takes_little_room() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    show(&mut browser);
+    browser.wait_for("!document.querySelector('#profile-draw').disabled");
+    browser.value(
+        "const plain = window.fetch;
+         const name = `f<${'std::vector<int>, '.repeat(2000)}>`;
+         const numbers = { stacks: { [`main;${name}`]: 8 }, sites: { [name]: 8 } };
+         window.fetch = (path, options) => path.startsWith('/flamegraph')
+             ? Promise.resolve(new Response(JSON.stringify({ 'live-bytes': numbers })))
+             : plain(path, options);
+         0",
+    );
+    browser.click("#profile-draw");
+    browser.wait_for_more("#profile-picture .frame", 2);
+    let name = "document.querySelector('#profile-sites code')";
+    assert!(browser.value(&format!("{name}.textContent.length")).as_u64().unwrap() > 30_000);
+    let height = browser.value("document.querySelector('#profile-sites').offsetHeight");
+    assert!(height.as_u64().unwrap() < 150, "{height}");
+    // The whole of it can be read.
+    let inner = browser.value(&format!("{name}.scrollHeight"));
+    assert!(inner.as_u64().unwrap() > 1000, "{inner}");
+    assert_eq!(browser.value(&format!("getComputedStyle({name}).overflowY")), "auto");
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
 fn arrow_keys_walk_over_the_stacks() {
     let service = Service::profiled();
     let mut browser = page_of(&service);
