@@ -186,8 +186,8 @@ fn keys_walk_over_the_picture_alone() {
     assert_eq!(browser.value(wide), "1179.5");
     browser.press("Escape");
     assert_ne!(browser.value(wide), "1179.5");
-    // One frame is reached by Tab.
-    let stops = "[...document.querySelectorAll('.frame')].filter(it => it.tabIndex === 0).length";
+    // One frame is reached by Tab. Thousands with a place in that order take the browser long.
+    let stops = "document.querySelectorAll('[tabindex]').length";
     assert_eq!(browser.value(stops), 1);
     assert_eq!(browser.value("document.activeElement.getAttribute('role')"), "button");
 }

@@ -29,12 +29,13 @@ function zoom(to) {
       it.name.length <= room ? it.name : it.name.slice(0, room - 1) + "…";
   }
 }
-// The frame that Tab leads to.
+// The frame that Tab leads to. Only one is, because of thousands the browser takes half a minute.
 let stop = all[0];
 function go(to) {
-  stop.frame.tabIndex = -1;
+  stop.frame.removeAttribute("tabindex");
   stop = to;
-  stop.frame.tabIndex = 0;
+  stop.frame.setAttribute("role", "button");
+  stop.frame.setAttribute("tabindex", "0");
 }
 // The frame that an arrow key leads to: down to the widest callee, up to the caller, along a row.
 function besides(it, key) {
@@ -48,23 +49,23 @@ function besides(it, key) {
   row.sort((a, b) => a.from - b.from);
   return row[row.indexOf(it) + (key === "ArrowRight" ? 1 : -1)];
 }
-function pressed(it, event) {
-  if (event.key === "Enter" || event.key === " ") zoom(it);
+document.addEventListener("keydown", (event) => {
+  if (document.activeElement !== stop.frame) return;
+  if (event.key === "Enter" || event.key === " ") zoom(stop);
   else if (event.key === "Escape") zoom(all[0]);
   else if (/^Arrow/.test(event.key)) {
-    const next = besides(it, event.key);
+    const next = besides(stop, event.key);
     if (next) {
       go(next);
       next.frame.focus();
     }
   } else return;
   event.preventDefault();
-}
+});
 for (const it of all) {
-  it.frame.tabIndex = -1;
-  it.frame.setAttribute("role", "button");
-  it.frame.addEventListener("focus", () => go(it));
-  it.frame.addEventListener("click", () => zoom(it));
-  it.frame.addEventListener("keydown", (event) => pressed(it, event));
+  it.frame.addEventListener("click", () => {
+    go(it);
+    zoom(it);
+  });
 }
 go(stop);
