@@ -9,7 +9,7 @@ use std::sync::Arc;
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_AT_specification,
-    DebugInfoOffset, Dwarf, DwoId, Unit, UnitOffset, UnitRef,
+    DebugInfoOffset, Dwarf, DwarfPackage, DwoId, Unit, UnitOffset, UnitRef,
 };
 
 use super::demangle::{demangle, is_legacy_rust};
@@ -47,6 +47,8 @@ pub(super) struct Debug {
     units: RefCell<HashMap<usize, Rc<Unit<Slice>>>>,
     begins: Vec<usize>,
     scopes: Scopes,
+    /// The file into which `dwp` puts those of `-gsplit-dwarf`.
+    package: Option<DwarfPackage<Slice>>,
 }
 
 impl Debug {
@@ -65,7 +67,19 @@ impl Debug {
             begins.extend(header.debug_info_offset().map(|offset| offset.0));
         }
         let context = Context::from_arc_dwarf(Arc::clone(&dwarf)).ok()?;
-        Some(Debug { context, dwarf, units: RefCell::default(), begins, scopes: Scopes::default() })
+        let (units, scopes) = (RefCell::default(), Scopes::default());
+        Some(Debug { context, dwarf, units, begins, scopes, package: None })
+    }
+
+    /// Takes the units of `-gsplit-dwarf` from a package too, as `dwp` makes one.
+    pub(super) fn with_package(mut self, package: Option<&Image>) -> Debug {
+        self.package = package.and_then(|image| {
+            let load = |id: gimli::SectionId| {
+                Ok::<_, gimli::Error>(image.section(id.dwo_name().unwrap_or("")))
+            };
+            DwarfPackage::load(load, image.section("")).ok()
+        });
+        self
     }
 
     /// Calls a function with each unit, or with the one in the file that `-gsplit-dwarf` puts
@@ -103,16 +117,46 @@ impl Debug {
     fn split(&self, unit: UnitRef<'_, Slice>) -> Option<Dwarf<Slice>> {
         let id = unit.dwo_id?;
         let name = unit.attr_string(unit.dwo_name().ok()??).ok()?;
-        split_file(unit.comp_dir.as_ref(), &name, id, &self.dwarf)
+        self.split_file(unit.comp_dir.as_ref(), Some(&name), id, &self.dwarf)
+    }
+
+    /// The file of one unit, or its part of the package.
+    fn split_file(
+        &self,
+        directory: Option<&Slice>,
+        name: Option<&Slice>,
+        id: DwoId,
+        parent: &Dwarf<Slice>,
+    ) -> Option<Dwarf<Slice>> {
+        let file = name.and_then(|name| split_file(directory, name, id, parent));
+        file.or_else(|| self.package.as_ref()?.find_cu(id, parent).ok()?)
+    }
+
+    /// Ends a look-up, with the files that `-gsplit-dwarf` puts beside the object files.
+    fn with_split_files<L>(&self, mut lookup: LookupResult<L>) -> L::Output
+    where
+        L: LookupContinuation<Buf = Slice>,
+    {
+        loop {
+            match lookup {
+                LookupResult::Output(output) => return output,
+                LookupResult::Load { load, continuation } => {
+                    let SplitDwarfLoad { dwo_id, comp_dir, path, parent } = &load;
+                    let (directory, name) = (comp_dir.as_ref(), path.as_ref());
+                    let file = self.split_file(directory, name, *dwo_id, parent);
+                    lookup = continuation.resume(file.map(Arc::new));
+                }
+            }
+        }
     }
 
     /// The functions at an address, innermost first.
     pub(super) fn places(&self, address: u64) -> Vec<Place> {
         let mut out = Vec::new();
-        let Ok(mut frames) = with_split_files(self.context.find_frames(address)) else {
+        let Ok(mut frames) = self.with_split_files(self.context.find_frames(address)) else {
             return out;
         };
-        let unit = with_split_files(self.context.find_dwarf_and_unit(address));
+        let unit = self.with_split_files(self.context.find_dwarf_and_unit(address));
         while let Ok(Some(frame)) = frames.next() {
             let entry = frame.dw_die_offset;
             let raw = frame.function.as_ref().and_then(|function| function.raw_name().ok());
@@ -216,21 +260,6 @@ pub(super) fn with_arguments(name: String, own: &str) -> String {
 fn start(unit: UnitRef<'_, Slice>, entry: UnitOffset) -> Option<u64> {
     let value = unit.entry(entry).ok()?.attr_value(DW_AT_low_pc)?;
     unit.attr_address(value).ok().flatten()
-}
-
-/// Ends a look-up, with the files that `-gsplit-dwarf` puts beside the object files.
-fn with_split_files<L: LookupContinuation<Buf = Slice>>(mut lookup: LookupResult<L>) -> L::Output {
-    loop {
-        match lookup {
-            LookupResult::Output(output) => return output,
-            LookupResult::Load { load, continuation } => {
-                let SplitDwarfLoad { dwo_id, comp_dir, path, parent } = &load;
-                let directory = comp_dir.as_ref();
-                let file = path.as_ref().and_then(|p| split_file(directory, p, *dwo_id, parent));
-                lookup = continuation.resume(file.map(Arc::new));
-            }
-        }
-    }
 }
 
 /// Reads the file of one unit. One of another build is not used.

@@ -73,7 +73,8 @@ impl Module {
         }
         module.debug = module.debug_image.as_ref().or(module.own.as_ref()).and_then(|image| {
             let shared = shared(image, search);
-            image.has_debug().then(|| Debug::new(image, shared.as_ref())).flatten()
+            let debug = image.has_debug().then(|| Debug::new(image, shared.as_ref())).flatten();
+            debug.map(|debug| debug.with_package(package(image, path).as_ref()))
         });
         module
     }
@@ -222,6 +223,17 @@ fn by_link(own: &Image, search: &Search) -> Option<Image> {
     images.find(|image| image.checksum() == checksum)
 }
 
+/// The package of split debug information: `PROGRAM.dwp`, beside the program or the file with its
+/// debug information.
+fn package(image: &Image, path: &Path) -> Option<Image> {
+    let beside = |path: &Path| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".dwp");
+        Image::read(Path::new(&name)).ok()
+    };
+    beside(image.path()).or_else(|| beside(path))
+}
+
 /// The file that several debug files share parts of.
 fn shared(image: &Image, search: &Search) -> Option<Image> {
     let (name, build_id) = image.shared_debug()?;
@@ -275,6 +287,31 @@ mod tests {
         for flag in ["-g", "-g0"] {
             assert_eq!(name_of_inner(&directory, flag), "inner", "{flag}");
         }
+    }
+
+    #[test]
+    fn split_debug_information_is_found_in_a_package() {
+        let directory = Directory::new("package");
+        let at = |name: &str| directory.0.join(name);
+        let (code, object, library) = (at("code.c"), at("code.o"), at("libx.so"));
+        let text = format!("{CODE}struct widget {{ char name[100]; }} one;\n");
+        std::fs::write(&code, text).expect("written");
+        // binutils' dwp knows DWARF 4 only.
+        let flags = ["-gdwarf-4", "-gsplit-dwarf", "-O1", "-fPIC", "-c", "-o"].map(Path::new);
+        tool("gcc", &[&flags[..], &[&object, &code]].concat());
+        tool("gcc", &[Path::new("-shared"), Path::new("-o"), &library, &object]);
+        tool("dwp", &[Path::new("-e"), &library, Path::new("-o"), &at("libx.so.dwp")]);
+        std::fs::remove_file(at("code.dwo")).expect("removed");
+        let symbols = tool("nm", &[&library]);
+        let line = symbols.lines().find(|line| line.ends_with(" t inner")).expect("inner");
+        let address = u64::from_str_radix(&line[..16], 16).expect("an address");
+        let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
+        let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
+        let found = module.places(address + 1, &mapping);
+        let place = found.places.last().expect("a place");
+        assert_eq!((place.function.as_deref(), place.line), (Some("inner"), 1));
+        let types = module.debug().map(super::super::types::of);
+        assert_eq!(types, Some(vec![(100, "widget".to_owned())]));
     }
 
     /// The types of a library that is built with some flags, and perhaps given to `dwz`.
