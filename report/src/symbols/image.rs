@@ -12,6 +12,10 @@ use crate::program_file;
 /// The bytes of a section.
 pub(super) type Slice = EndianArcSlice<RunTimeEndian>;
 
+/// Functions whose beginning is put on a stack as a return address, though no call is before it: as
+/// the caller of a signal handler, and of the first function of a coroutine.
+const TRAMPOLINES: [&str; 3] = ["__restore_rt", "__restore", "__start_context"];
+
 /// A part of the file that is loaded.
 struct Segment {
     offset: u64,
@@ -91,12 +95,18 @@ impl Image {
         !self.symbols.is_empty()
     }
 
-    /// The function that contains an address.
+    /// The function that contains an address. The byte before one of [`TRAMPOLINES`] belongs to it,
+    /// if to no other.
     pub(super) fn symbol(&self, address: u64) -> Option<&Symbol> {
         let behind = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let symbol = self.symbols[..behind].last()?;
         // Functions in assembly may have no size.
-        (symbol.size == 0 || address - symbol.address < symbol.size).then_some(symbol)
+        let contains =
+            |symbol: &&Symbol| symbol.size == 0 || address - symbol.address < symbol.size;
+        let begins = |symbol: &&Symbol| {
+            symbol.address - 1 == address && TRAMPOLINES.contains(&symbol.name.as_str())
+        };
+        let found = self.symbols[..behind].last().filter(contains);
+        found.or_else(|| self.symbols.get(behind).filter(begins))
     }
 
     /// The contents of a section, unpacked. A section that is missing or damaged is empty.

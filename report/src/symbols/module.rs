@@ -138,7 +138,7 @@ impl Module {
         let images = [self.debug_image.as_ref(), self.own.as_ref()];
         let symbols = images.into_iter().flatten().filter_map(|image| image.symbol(inside));
         // A file without most of its symbols may have one far before the address.
-        let symbol = symbols.max_by_key(|symbol| symbol.address);
+        let symbol = symbols.max_by_key(|symbol| (symbol.address <= inside, symbol.address));
         let mut places = self.debug.as_ref().map(|debug| debug.places(inside)).unwrap_or_default();
         if places.is_empty() {
             places.push(Place::default());
@@ -287,6 +287,32 @@ mod tests {
         for flag in ["-g", "-g0"] {
             assert_eq!(name_of_inner(&directory, flag), "inner", "{flag}");
         }
+    }
+
+    /// The first function of a coroutine has such a caller.
+    #[test]
+    fn the_byte_before_a_trampoline_is_of_it_if_of_no_other() {
+        let directory = Directory::new("trampoline");
+        let (code, library) = (directory.0.join("a.s"), directory.0.join("libx.so"));
+        let function = |name: &str| {
+            let body = format!("{name}: nop; ret\n.size {name},2\nnop\n");
+            format!(".globl {name}\n.type {name},@function\n{body}")
+        };
+        let end = ".section .note.GNU-stack,\"\",@progbits\n";
+        let text = ["before", "__start_context", "behind"].map(function).concat();
+        std::fs::write(&code, text + end).expect("written");
+        let flags = ["-shared", "-nostdlib", "-o"].map(Path::new);
+        tool("gcc", &[&flags[..], &[&library, &code]].concat());
+        let symbols = tool("nm", &[&library]);
+        let line = symbols.lines().find(|line| line.ends_with(" T before")).expect("before");
+        let address = u64::from_str_radix(&line[..16], 16).expect("an address");
+        let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
+        let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
+        let name = |at| module.places(address + at, &mapping).places[0].function.clone();
+        let is = |at, expected: &str| name(at).as_deref() == Some(expected);
+        assert!(is(1, "before") && (2..5).all(|at| is(at, "__start_context")));
+        // The end of another function may be a call that does not return.
+        assert!(name(5).is_some_and(|name| name.starts_with("libx.so+0x")) && is(6, "behind"));
     }
 
     #[test]
