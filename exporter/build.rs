@@ -47,7 +47,8 @@ fn scripts(folder: &Path) -> io::Result<String> {
         if text.lines().any(|line| line.matches('`').count() % 2 == 1) {
             return Err(io::Error::other("a text of the script has several lines"));
         }
-        let is_code = |line: &&str| !line.starts_with("//");
+        let is_comment = |line: &str| line.starts_with("/**") && line.trim_end().ends_with("*/");
+        let is_code = |line: &&str| !line.starts_with("//") && !is_comment(line);
         let lines = text.split_inclusive('\n').map(str::trim_start);
         lines.filter(is_code).for_each(|line| script.push_str(line));
     }
