@@ -6,7 +6,7 @@ use crate::symbols::{Frame, Symbols};
 
 /// Functions that only hand an allocation or a deletion on. They are left out at the inner end of
 /// each stack.
-const SHIMS: [&str; 37] = [
+const SHIMS: [&str; 42] = [
     "malloc",
     "calloc",
     "realloc",
@@ -44,9 +44,15 @@ const SHIMS: [&str; 37] = [
     "__rdl_dealloc",
     "<&A as core::alloc::Allocator>::deallocate",
     "<&alloc::alloc::Global as core::alloc::Allocator>::deallocate",
+    // Within jemalloc.
+    "imalloc",
+    "imalloc_body",
+    "irallocx_prof",
+    "irallocx_prof_sample",
+    "do_rallocx",
 ];
 /// What such names begin with.
-const SHIM_BEGINS: [&str; 15] = [
+const SHIM_BEGINS: [&str; 20] = [
     "__rustc::",
     "alloc::alloc::",
     "<alloc::alloc::Global",
@@ -59,12 +65,17 @@ const SHIM_BEGINS: [&str; 15] = [
     // its own functions.
     "libjemalloc.so",
     "_rjem_",
-    "je_",
+    "je_malloc",
+    "je_calloc",
+    "je_realloc",
+    "je_rallocx",
+    "je_aligned_alloc",
+    "je_posix_memalign",
+    "je_memalign",
+    "je_valloc",
+    "je_prof_",
     "prof_backtrace",
     "prof_alloc_prep",
-    "imalloc",
-    "irallocx",
-    "do_rallocx",
 ];
 /// The outer end of every stack of a Rust program, or of one of its threads.
 const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
