@@ -25,13 +25,16 @@ pub(crate) enum Place {
     Reader,
 }
 
+/// A function that answers a route.
+pub(crate) type Answers = fn(&Context, &Asked) -> Answer;
+
 /// What is read first if a request asks for what changes during some time.
 #[derive(Clone, Copy)]
 pub(crate) struct First {
     /// How long to wait between the two readings; `None` if the request does not ask for it.
     pub(crate) wait: fn(&Asked) -> Result<Option<Duration>, Bad>,
     /// The first reading: the body of an answer with status 200.
-    pub(crate) read: fn(&Context, &Asked) -> Answer,
+    pub(crate) read: Answers,
 }
 
 /// One path of the table.
@@ -49,45 +52,35 @@ pub(crate) struct Route {
     pub(crate) body: usize,
     /// Whether what changes during some time can be asked for.
     pub(crate) first: Option<First>,
-    pub(crate) answer: fn(&Context, &Asked) -> Answer,
+    pub(crate) answer: Answers,
 }
 
 pub(crate) const fn get(
     path: &'static str,
     surface: Surface,
     place: Place,
-    answer: fn(&Context, &Asked) -> Answer,
+    answer: Answers,
 ) -> Route {
-    Route {
-        path,
-        method: Method::GET,
-        surface,
-        place,
-        open: false,
-        alone: false,
-        body: 0,
-        first: None,
-        answer,
-    }
+    route(Method::GET, path, (surface, place), answer)
 }
 
 pub(crate) const fn post(
     path: &'static str,
     surface: Surface,
     place: Place,
-    answer: fn(&Context, &Asked) -> Answer,
+    answer: Answers,
 ) -> Route {
-    Route {
-        path,
-        method: Method::POST,
-        surface,
-        place,
-        open: false,
-        alone: false,
-        body: 0,
-        first: None,
-        answer,
-    }
+    route(Method::POST, path, (surface, place), answer)
+}
+
+const fn route(
+    method: Method,
+    path: &'static str,
+    (surface, place): (Surface, Place),
+    answer: Answers,
+) -> Route {
+    let (open, alone, body, first) = (false, false, 0, None);
+    Route { path, method, surface, place, open, alone, body, first, answer }
 }
 
 impl Route {
