@@ -82,7 +82,7 @@ impl Symbols {
 
     /// Finds the mapped files in a text like that of `/proc/self/maps`. A path may have bytes that
     /// are not UTF-8. The functions of that file have no names then, but those of the others have.
-    fn of_maps(maps: &[u8]) -> Symbols {
+    pub(crate) fn of_maps(maps: &[u8]) -> Symbols {
         let mappings: Vec<Mapping> =
             String::from_utf8_lossy(maps).lines().filter_map(mapping).collect();
         // The system lists them by their addresses.

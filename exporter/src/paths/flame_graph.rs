@@ -11,13 +11,14 @@ use crate::format::{bad, only};
 use crate::heap_profile::{Format, take};
 use crate::lines;
 use crate::query;
-use crate::symbols::{self, Symbols};
+use crate::symbols::{self, Place, Symbols};
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
 use lumalloc_report::views::{Shown, Value, folded, sites, stacks};
 use lumalloc_report::{Report, flame_graph, read};
 use serde_json::{Value as Json, json};
+use std::path::Path;
 
 /// The media type of a picture.
 const SVG: &str = "image/svg+xml";
@@ -89,17 +90,31 @@ fn named(file: &[u8], has_lines: bool) -> Result<Report, String> {
     Ok(Report::new(profile, &Search::default()))
 }
 
-/// Names each location. Without a name it has its address, so that no file is looked into again.
+/// Names each location, so that no file is looked into again.
 fn name_all(profile: &mut Profile, mut symbols: Symbols) {
     for location in &mut profile.locations {
-        let name = symbols.name(location.address).map(str::to_owned);
-        let function = name.unwrap_or_else(|| format!("{:#x}", location.address));
+        let function = name(&mut symbols, location.address);
         location.lines = vec![Line { function, ..Line::default() }];
     }
 }
 
+/// Returns the name of the function that contains an address. Without one it is the file and the
+/// address in it, which is the same in every process and which `addr2line -e FILE` takes.
+fn name(symbols: &mut Symbols, address: u64) -> String {
+    match symbols.place(address) {
+        Some(Place { name: Some(name), .. }) => name.to_owned(),
+        Some(Place { path, address: Some(inside), .. }) => {
+            format!("{}+{inside:#x}", file_name(Path::new(path)))
+        }
+        _ => format!("{address:#x}"),
+    }
+}
+
 fn program() -> String {
-    let path = std::env::current_exe().unwrap_or_default();
+    file_name(&std::env::current_exe().unwrap_or_default())
+}
+
+fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -126,7 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_has_its_address() {
+    fn what_has_no_name_has_its_place_in_the_file() {
+        // A program without symbols of its own.
+        let maps = b"1000-2000 r-xp 00000000 fe:00 1 /usr/bin/true\n";
+        let mut symbols = Symbols::of_maps(maps);
+        assert_eq!(name(&mut symbols, 0x1010), "true+0x10");
+        assert_eq!(name(&mut symbols, 0x2000), "0x2000");
+    }
+
+    #[test]
+    fn what_is_in_no_file_has_its_address() {
         let mut profile = Profile::default();
         profile.locations.resize_with(2, Default::default);
         profile.locations[0].address = 0x10;
