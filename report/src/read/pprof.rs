@@ -16,7 +16,7 @@ use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
 const UNPACKED_MAX: u64 = 512 << 20;
 /// The values that a heap profile has.
 const TYPES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
-/// What profiles of live blocks alone may call these, as those of V8 do.
+/// The names of the last two in profiles of live blocks alone, such as those of V8.
 const LIVE: [&str; 2] = ["objects", "space"];
 
 type Result<T> = std::result::Result<T, String>;

@@ -22,8 +22,14 @@ pub(crate) struct Rtti {
     /// The file of each mapping; none for memory without a file.
     paths: Vec<Option<PathBuf>>,
     images: HashMap<PathBuf, Option<Image>>,
-    /// Those whose files can be read, from the first question on.
-    loaded: Option<Vec<Loaded>>,
+    /// Where the files are, from the first question on.
+    all: Option<AllLoaded>,
+}
+
+/// The files of all mappings where the process has them.
+struct AllLoaded {
+    /// One for each mapping.
+    loaded: Vec<Loaded>,
     /// The addresses of the process where these are, by rising addresses.
     spans: Vec<Range<u64>>,
 }
@@ -65,27 +71,27 @@ fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 impl Rtti {
     /// Reads nothing yet.
     pub(crate) fn new(mappings: &[Mapping], search: &Search) -> Rtti {
-        let (images, spans) = (HashMap::new(), Vec::new());
-        Rtti { paths: paths(mappings, search), images, loaded: None, spans }
+        Rtti { paths: paths(mappings, search), images: HashMap::new(), all: None }
     }
 
     /// Whether an address of the process lies in any file, as that of each v-table does.
     pub(crate) fn is_in_a_file(&mut self, address: u64, mappings: &[Mapping]) -> bool {
-        let loaded = self.take_loaded(mappings);
-        self.loaded = Some(loaded);
-        let behind = self.spans.partition_point(|span| span.start <= address);
-        behind > 0 && self.spans[behind - 1].contains(&address)
+        let spans = &self.all_loaded(mappings).spans;
+        let behind = spans.partition_point(|span| span.start <= address);
+        behind > 0 && spans[behind - 1].contains(&address)
     }
 
-    /// All files. They are to be put back.
-    fn take_loaded(&mut self, mappings: &[Mapping]) -> Vec<Loaded> {
-        if let Some(loaded) = self.loaded.take() {
-            return loaded;
-        }
-        let all = mappings.iter().enumerate().map(|(at, one)| self.load(at, one));
-        let loaded: Vec<Loaded> = all.collect();
-        self.spans = joined(loaded.iter().flat_map(Loaded::spans).collect());
-        loaded
+    fn all_loaded(&mut self, mappings: &[Mapping]) -> &AllLoaded {
+        let all = match self.all.take() {
+            Some(all) => all,
+            None => {
+                let loaded = mappings.iter().enumerate().map(|(at, one)| self.load(at, one));
+                let loaded: Vec<Loaded> = loaded.collect();
+                let spans = joined(loaded.iter().flat_map(Loaded::spans).collect());
+                AllLoaded { loaded, spans }
+            }
+        };
+        self.all.insert(all)
     }
 
     /// The name of the class whose v-table an address of the process is, with the namespaces. The
@@ -96,11 +102,10 @@ impl Rtti {
         mappings: &[Mapping],
         order: impl Iterator<Item = usize>,
     ) -> Option<String> {
-        let loaded = self.take_loaded(mappings);
+        let loaded = &self.all_loaded(mappings).loaded;
         // Most words are no v-tables, and there may be many mappings.
         let mut order: Vec<usize> =
             order.filter(|index| loaded[*index].contains(address)).collect();
-        self.loaded = Some(loaded);
         // Data lie behind the code of their file: the nearest one is the most likely. The order is
         // kept among equals.
         order.sort_by_key(|index| address.checked_sub(mappings[*index].start).unwrap_or(u64::MAX));

@@ -51,21 +51,17 @@ pub(crate) fn is_legacy_rust(name: &str) -> bool {
 /// languages may have parts that look like these: `main.coldStart` of Go, `@scope/x.run` of
 /// JavaScript.
 fn plain(raw: &str) -> &str {
-    let is_of_symbol = |letter: char| letter.is_ascii_alphanumeric() || "_.$".contains(letter);
-    let name = match raw.split_once('@') {
-        Some((name, version))
-            if !name.is_empty()
-                && !name.ends_with('.')
-                && format!("{name}{}", version.trim_start_matches('@'))
-                    .chars()
-                    .all(is_of_symbol) =>
-        {
-            name
-        }
-        _ => raw,
-    };
+    let name = raw.split_once('@').filter(|(name, version)| is_versioned(name, version));
+    let name = name.map_or(raw, |(name, _)| name);
     let cut = name.match_indices('.').map(|(at, _)| at).find(|at| *at > 0 && is_copy(&name[*at..]));
     cut.map_or(name, |at| &name[..at])
+}
+
+/// Whether these are the name of a symbol and its version, as of `memcpy@@GLIBC_2.14`.
+fn is_versioned(name: &str, version: &str) -> bool {
+    let is_of_symbol = |letter: char| letter.is_ascii_alphanumeric() || "_.$".contains(letter);
+    let mut letters = name.chars().chain(version.trim_start_matches('@').chars());
+    !name.is_empty() && !name.ends_with('.') && letters.all(is_of_symbol)
 }
 
 /// Whether a text begins with the mark of a copy.
