@@ -1,111 +1,128 @@
 //! Random numbers of trials from one success to the next (a geometric distribution).
+//!
+//! They are computed by integers, because a program may have asked for a signal at each inexact
+//! operation on floating-point numbers (`feenableexcept`).
 
-/// Binary digits of the longest gap that is drawn.
-pub(crate) const LONGEST: usize = 62;
-
-/// Returns the number of trials from one success to the next, if a trial fails with the chance
-/// `fails` in units of 2^-64. It is at least 1.
+/// Returns an exponential variable whose mean is 1, in units of 2^-64. `draw` returns 64 random
+/// bits.
 ///
-/// The binary digits of a geometric variable minus 1 are independent of each other. So each digit
-/// is drawn by itself. See [`chances`].
-pub(crate) fn gap(fails: u64, draw: impl FnMut() -> u32) -> usize {
-    gap_of(chances(fails), draw)
-}
-
-/// Returns a gap whose digits have these [`chances`].
-pub(crate) fn gap_of(chances: impl Iterator<Item = u32>, mut draw: impl FnMut() -> u32) -> usize {
-    let digits = chances.enumerate();
-    1 + digits.map(|(digit, chance)| usize::from(draw() < chance) << digit).sum::<usize>()
-}
-
-/// Returns the chance of each binary digit of a gap minus 1 to be set, in units of 2^-32, the least
-/// digit first. Digits above these are never set.
-///
-/// A gap minus 1 is n with the chance (1 - q) q^n, where q is the chance of a failure. So the digit
-/// of value v is set with the chance q^v / (1 + q^v).
-pub(crate) fn chances(fails: u64) -> impl Iterator<Item = u32> {
-    let mut power = fails;
-    (0..LONGEST).map_while(move |_| {
-        let half = power >> 1;
-        let chance = half / ((half | 1 << 63) >> 32);
-        power = ((u128::from(power) * u128::from(power)) >> 64) as u64;
-        (chance > 0).then_some(chance as u32)
-    })
-}
-
-/// Returns e^(-2^-lg) in units of 2^-64, the chance that a Poisson process with one event in 2^lg
-/// units has none in one unit. `lg` is at most 63.
-pub(crate) fn none_in_one(lg: u32) -> u64 {
-    // 1 - x + x^2/2 - x^3/6 …, in units of 2^-64, where x = 2^-lg.
-    let (mut sum, mut term) = (1i128 << 64, 1i128 << 64);
-    for n in 1..=24 {
-        term = -(term >> lg) / n;
-        sum += term;
+/// It draws numbers for as long as each is less than the one before. If an odd number of them were,
+/// the first is the part after the point; otherwise it begins again, and the whole part is one
+/// more (von Neumann 1951, "Various techniques used in connection with random digits"). That takes
+/// 4.3 draws on average, and has no error but the unit.
+pub(crate) fn exponential(mut draw: impl FnMut() -> u64) -> u128 {
+    let mut whole = 0;
+    loop {
+        let first = draw();
+        let (mut last, mut is_odd) = (first, true);
+        loop {
+            let next = draw();
+            if next >= last {
+                break;
+            }
+            (last, is_odd) = (next, !is_odd);
+        }
+        if is_odd {
+            return whole << 64 | u128::from(first);
+        }
+        whole += 1;
     }
-    u64::try_from(sum).unwrap_or(u64::MAX)
+}
+
+/// Returns the number of trials from one success to the next, at least 1, where one in `mean`
+/// trials succeeds. A mean above 2^32 counts as 2^32.
+pub(crate) fn gap(mean: usize, draw: impl FnMut() -> u64) -> usize {
+    let mean = (mean as u64).min(1 << 32);
+    if mean <= 1 {
+        return 1;
+    }
+    // A Poisson process with this many events in a trial has one or more with the chance 1 / mean.
+    let events = u128::from(events_in_a_trial(mean));
+    usize::try_from(exponential(draw) / events).unwrap_or(usize::MAX).saturating_add(1)
+}
+
+/// Returns -ln(1 - 1 / mean) in units of 2^-64. `mean` is 2 to 2^32.
+fn events_in_a_trial(mean: u64) -> u64 {
+    // 1/m + 1/2m^2 + 1/3m^3 …
+    let (mut sum, mut power) = (0, u64::MAX);
+    for n in 1.. {
+        power /= mean;
+        if power < n {
+            break;
+        }
+        sum += power / n;
+    }
+    sum
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::shared_random::SharedRandom;
 
-    const MEANS: [u64; 10] = [1, 2, 3, 7, 10, 100, 1000, 4096, 1_000_000, 1 << 32];
+    const UNITS: f64 = 18_446_744_073_709_551_616.0;
 
-    /// The chance of a failure at which the mean gap is `mean`.
-    fn fails(mean: u64) -> u64 {
-        if mean == 1 { 0 } else { (u64::MAX / mean).wrapping_neg() }
+    /// Draws many numbers from a fixed seed, the same ones each time.
+    fn drawn<T>(many: usize, draw: impl Fn(&SharedRandom) -> T) -> Vec<T> {
+        let random = SharedRandom::new();
+        random.seed(1);
+        (0..many).map(|_| draw(&random)).collect()
     }
 
-    /// The chance of a digit, given in units of 2^-32.
-    fn share(chance: u32) -> f64 {
-        f64::from(chance) / 4_294_967_296.0
-    }
-
-    fn is_near(value: f64, expected: f64) -> bool {
-        (value - expected).abs() <= expected.abs() * 1e-6
-    }
-
-    /// Computed from the chances alone: nothing is drawn.
+    /// The mean, and the share of what is above the mean, above twice the mean and so on.
     #[test]
-    fn the_mean_gap_is_what_was_asked_for_and_each_trial_has_the_same_chance() {
-        for mean in MEANS {
-            let digits = || (0..).map(|digit| 1usize << digit).zip(chances(fails(mean)));
-            let mean_gap: f64 = 1.0 + digits().map(|(v, p)| v as f64 * share(p)).sum::<f64>();
-            assert!(is_near(mean_gap, mean as f64), "{mean_gap} for {mean}");
-            // The variance of a geometric variable, so that other distributions with that mean
-            // fail.
-            let of_digit = |(v, p): (usize, u32)| (v as f64).powi(2) * share(p) * (1.0 - share(p));
-            let variance: f64 = digits().map(of_digit).sum();
-            let expected = mean as f64 * (mean as f64 - 1.0);
-            assert!(is_near(variance, expected), "{variance} for {mean}");
-            let at_once: f64 = digits().map(|(_, p)| 1.0 - share(p)).product();
-            assert!(is_near(at_once, 1.0 / mean as f64), "{at_once} for {mean}");
+    fn exponential_variables_are_distributed_as_such() {
+        let many = 200_000;
+        let numbers = drawn(many, |random| exponential(random.draws()) as f64 / UNITS);
+        let mean = numbers.iter().sum::<f64>() / many as f64;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        for bound in [0.001, 0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0] {
+            let above = numbers.iter().filter(|number| **number > bound).count() as f64;
+            let expected = many as f64 * (-bound).exp();
+            let deviation = (expected * (1.0 - (-bound).exp())).sqrt();
+            assert!((above - expected).abs() < 4.0 * deviation, "{bound}: {above} {expected}");
         }
     }
 
     #[test]
-    fn a_trial_that_never_fails_leaves_no_gap() {
-        assert_eq!(chances(0).count(), 0);
-        assert_eq!([gap(0, || 0), gap(0, || u32::MAX)], [1; 2]);
+    fn a_run_of_falling_numbers_is_taken_if_its_length_is_odd() {
+        let variable = |numbers: &[u64]| {
+            let mut left = numbers.iter().copied();
+            let variable = exponential(|| left.next().expect("a number"));
+            assert_eq!(left.next(), None, "{numbers:?}");
+            variable
+        };
+        assert_eq!(variable(&[7, 7]), 7);
+        assert_eq!(variable(&[9, 8, 5, 6]), 9);
+        assert_eq!(variable(&[9, 8, 8, 3, 4]), 1 << 64 | 3);
+        assert_eq!(variable(&[9, 8, 9, 2, 1, 5, 0, 0]), 2 << 64);
     }
 
     #[test]
-    fn digits_add_up_to_the_gap() {
-        let (first, rest) = (0, u32::MAX);
-        let mut draws = [rest, first, first, rest].into_iter();
-        assert_eq!(gap(fails(1000), || draws.next().unwrap_or(rest)), 1 + 2 + 4);
-        assert_eq!(gap(fails(1000), || u32::MAX), 1);
+    fn each_trial_has_the_same_chance() {
+        for mean in [2, 3, 10, 1000, 4096] {
+            let many = 100_000;
+            let gaps = drawn(many, |random| gap(mean, random.draws()));
+            let share = many as f64 / gaps.iter().sum::<usize>() as f64;
+            assert!((share * mean as f64 - 1.0).abs() < 0.02, "{share} for {mean}");
+            let at_once = gaps.iter().filter(|gap| **gap == 1).count() as f64;
+            let expected = many as f64 / mean as f64;
+            assert!((at_once - expected).abs() < 4.0 * expected.sqrt(), "{at_once} for {mean}");
+        }
     }
 
     #[test]
-    fn the_chance_of_no_event_is_that_of_a_poisson_process() {
-        for lg in 0..=63 {
-            let expected = (-(0.5f64.powi(lg))).exp();
-            let got = none_in_one(lg as u32) as f64 / 18_446_744_073_709_551_616.0;
-            assert!((got - expected).abs() < 1e-15, "{got} for {lg}");
-            let one = none_in_one(lg as u32).wrapping_neg() as f64 / 18_446_744_073_709_551_616.0;
-            let event = -(-(0.5f64.powi(lg))).exp_m1();
-            assert!((one / event - 1.0).abs() < 0.3 / f64::from(64 - lg).exp2() + 1e-9, "{lg}");
+    fn a_trial_that_always_succeeds_leaves_no_gap() {
+        assert_eq!([gap(0, || 9), gap(1, || 9)], [1; 2]);
+        assert_eq!(gap(usize::MAX, || 1 << 63), gap(1 << 32, || 1 << 63));
+    }
+
+    #[test]
+    fn the_events_in_a_trial_are_those_of_a_poisson_process() {
+        for mean in [2, 3, 7, 10, 100, 4096, 1_000_000, 1 << 32] {
+            let expected = -(-1.0 / mean as f64).ln_1p();
+            let got = events_in_a_trial(mean) as f64 / UNITS;
+            assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {mean}: {expected}");
         }
     }
 }

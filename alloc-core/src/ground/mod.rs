@@ -19,6 +19,8 @@ pub(crate) mod size_class;
 pub(crate) mod operator;
 #[cfg(not(loom))]
 pub(crate) mod geometric;
+#[cfg(not(loom))]
+pub(crate) mod shared_random;
 pub(crate) mod counters;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -4,43 +4,21 @@
 use crate::ground::geometric;
 use crate::ground::options;
 use crate::ground::os;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::ground::shared_random::SharedRandom;
 
-/// One generator for all threads. Two threads that draw at a time may draw the same number, which
-/// is harmless.
-static STATE: AtomicU64 = AtomicU64::new(1);
+static RANDOM: SharedRandom = SharedRandom::new();
 
-/// Seeds the generator. Called once, at start.
+/// Seeds the random numbers. Called once, at start.
 pub(crate) fn prepare() {
-    STATE.store(os::random() | 1, Relaxed);
+    RANDOM.seed(os::random());
 }
 
-/// Returns 32 random bits.
-pub(crate) fn draw() -> u32 {
-    let next = STATE.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005);
-    STATE.store(next, Relaxed);
-    (next >> 32) as u32
-}
-
-/// Returns the chance that a request gets no sample, in units of 2^-64, if one of `mean` gets one.
-fn fails(mean: usize) -> u64 {
-    let mean = (mean as u64).clamp(1, 1 << 32);
-    if mean == 1 { 0 } else { (u64::MAX / mean).wrapping_neg() }
+/// Returns a function that draws numbers of 64 random bits.
+pub(crate) fn draws() -> impl FnMut() -> u64 {
+    RANDOM.draws()
 }
 
 /// Returns the number of requests until the next sample.
 pub(crate) fn next() -> usize {
-    geometric::gap(fails(options::current().guarded_sample), draw)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_of_one_leaves_no_request_out() {
-        assert_eq!([fails(0), fails(1), fails(2)], [0, 0, (1 << 63) + 1]);
-        assert_eq!(geometric::gap(fails(1), || 0), 1);
-        assert_eq!(fails(usize::MAX), fails(1 << 32));
-    }
+    geometric::gap(options::current().guarded_sample, draws())
 }

@@ -174,8 +174,9 @@ fn make(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
         return None;
     }
     *next = index + 1;
-    let block = if gap::draw() & 1 == 0 { page } else { page + unit - room };
-    let pattern = rest::pattern(u64::from(gap::draw()) << 32 | u64::from(gap::draw()));
+    let mut draw = gap::draws();
+    let block = if draw() & 1 == 0 { page } else { page + unit - room };
+    let pattern = rest::pattern(draw());
     for range in [page..block, block + size..page + unit] {
         // SAFETY: parts of the page that was just opened, which no other thread knows yet.
         unsafe { rest::fill(range, pattern) };
