@@ -17,11 +17,11 @@ mod ways;
 
 use crate::commands::cargo_build;
 use crate::machine;
+use crate::options::{self, Options};
 use crate::peers::OURS;
 use crate::places::Places;
 use crate::prepare;
 use crate::programs::contenders;
-use crate::programs::options::{self, Options};
 use crate::progress::progress;
 use report::Series;
 use round::Stage;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let stage = Stage {
         launch: &launch,
         program: &target.join("release/bursts"),
-        events: EVENTS * options.percent / 100,
+        events: EVENTS * options.scale / 100,
     };
     let ways = ways::of(&contenders, asked.settings);
     let mut series: Vec<Series> = ways.iter().map(|way| Series::new(way.clone())).collect();

@@ -48,8 +48,8 @@ pub(crate) type Environment = &'static [(&'static str, &'static str)];
 pub(crate) struct Peer {
     /// The name in the tables and for `--peers` and `--without`.
     pub(crate) name: &'static str,
-    /// For C programs. `None` for an allocator without a shared object here.
-    pub(crate) preload: Option<Preload>,
+    /// For C programs.
+    pub(crate) preload: Preload,
     /// For Rust programs: the feature of `benches/peers`, and the package whose version is
     /// reported.
     pub(crate) rust: Option<(&'static str, &'static str)>,
@@ -63,14 +63,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     const fn new(name: &'static str, preload: Preload) -> Self {
-        Self {
-            name,
-            preload: Some(preload),
-            rust: None,
-            environment: &[],
-            background: &[],
-            by_default: true,
-        }
+        Self { name, preload, rust: None, environment: &[], background: &[], by_default: true }
     }
 
     const fn rust(self, feature: &'static str, package: &'static str) -> Self {
@@ -92,17 +85,17 @@ impl Peer {
 
     /// Whether this is lumalloc in any configuration, which is never taken for the best peer.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self.preload, Some(Preload::Ours | Preload::Old))
+        matches!(self.preload, Preload::Ours | Preload::Old)
     }
 
     /// Whether this is built in the checkout that [`OLD_CHECKOUT`] names.
     pub(crate) fn is_old(&self) -> bool {
-        matches!(self.preload, Some(Preload::Old))
+        matches!(self.preload, Preload::Old)
     }
 
     /// Whether it runs under valgrind, which lacks the 256 GiB of addresses that snmalloc reserves.
     pub(crate) fn can_be_counted(&self) -> bool {
-        !matches!(self.preload, Some(Preload::SnmallocSource(_)))
+        !matches!(self.preload, Preload::SnmallocSource(_))
     }
 }
 

@@ -88,8 +88,8 @@ pub(crate) fn contender(
     (for_c, for_rust): (bool, bool),
 ) -> Result<Contender, String> {
     let (mut shared_object, mut c_version) = (None, None);
-    if let Some(preload) = peer.preload.filter(|_| for_c) {
-        let (path, version) = shared_object_of(places, preload)?;
+    if for_c {
+        let (path, version) = shared_object_of(places, peer.preload)?;
         (shared_object, c_version) = (path, Some(version));
     }
     let (mut rust_binary, mut rust_version) = (None, None);

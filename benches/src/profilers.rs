@@ -3,10 +3,10 @@
 //!
 //! `profilers [--rounds N]` writes `results/profilers.md`.
 
-use crate::arguments::number;
 use crate::commands::finish;
 use crate::figures::Figure;
 use crate::machine;
+use crate::options::number;
 use crate::peers;
 use crate::places::Places;
 use crate::prepare;

@@ -12,17 +12,16 @@ pub(crate) mod keep;
 pub(crate) mod launch;
 pub(crate) mod line;
 pub(crate) mod made;
-pub(crate) mod options;
 pub(crate) mod report;
 pub(crate) mod table;
 
 use crate::machine;
+use crate::options::{self, Options};
 use crate::places::Places;
 use crate::prepare::{self, Contender};
 use crate::progress::progress;
 use crate::warm::Peak;
 use launch::{Stage, once, preload};
-use options::Options;
 use report::{Comparison, Series};
 use std::fs;
 use table::Program;
@@ -35,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let launch = prepare::programs(&places)?.launch;
     let contenders = contenders(&places, &options)?;
     let short = made::make(&places, &programs, 1)?;
-    let full = made::make(&places, &programs, options.percent)?;
+    let full = made::make(&places, &programs, options.scale)?;
     let counted = census::take(&places, &launch, &programs, &full)?;
     for program in &programs {
         for contender in &contenders {

@@ -3,11 +3,11 @@
 //!
 //! `regions [--rounds N]` writes `results/regions.md`.
 
-use crate::arguments::number;
 use crate::commands::{cargo_build, finish};
 use crate::figures::Figure;
 use crate::machine;
 use crate::measure::instructions::collected;
+use crate::options::number;
 use crate::places::Places;
 use crate::prepare;
 use crate::report::aligned;

@@ -2,10 +2,10 @@
 //!
 //! `sampling [--rounds N]` writes `results/sampling.md`.
 
-use crate::arguments::number;
 use crate::commands::finish;
 use crate::figures::Figure;
 use crate::machine;
+use crate::options::number;
 use crate::peers;
 use crate::places::Places;
 use crate::prepare;

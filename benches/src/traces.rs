@@ -10,10 +10,10 @@ mod raw;
 
 use crate::commands::finish;
 use crate::machine;
+use crate::options::{self, Options};
 use crate::places::Places;
 use crate::prepare::{self, Contender};
 use crate::programs::launch::{Sample, Stage, once, preload, read_usage};
-use crate::programs::options::{self, Options};
 use crate::programs::report::{Comparison, Series};
 use crate::programs::{census, contenders, keep, made, table, write};
 use crate::progress::progress;
@@ -73,7 +73,7 @@ fn record(arguments: &[String]) -> Result<(), String> {
     for (name, process) in chosen(&options.only)? {
         progress(&format!("recording {name}"));
         let programs = table::chosen(&[name.to_owned()])?;
-        let values = made::make(&places, &programs, options.percent)?;
+        let values = made::make(&places, &programs, options.scale)?;
         let raw = places.built("traces").join("raw");
         let file = fs::File::create(&raw).map_err(|error| format!("the recording: {error}"))?;
         let size = census::HEAD as u64 + ROOM * raw::EVENT as u64;
