@@ -43,6 +43,9 @@ fn sparse(random: &mut Random) -> (Vec<Block>, usize) {
     (kept, full)
 }
 
+/// Nothing goes but what the scenario gives back.
+const BY_HAND: &str = "dirty_decay_ms:10000000,background_thread_auto:false";
+
 #[test]
 #[ignore = "the scenarios of the tests below"]
 fn child() {
@@ -122,13 +125,13 @@ fn purged() {
 
 #[test]
 fn purging_gives_back_free_pages_inside_slabs() {
-    play_well("purged", "dirty_decay_ms:10000000");
+    play_well("purged", BY_HAND);
 }
 
 /// Nearly all blocks are samples of the heap profiler, which lie in slabs of their own.
 #[test]
 fn free_pages_inside_slabs_of_samples_are_given_back_too() {
-    play_well("purged", "dirty_decay_ms:10000000,prof:true,lg_prof_sample:4");
+    play_well("purged", &format!("{BY_HAND},prof:true,lg_prof_sample:4"));
     play_well("decays", "dirty_decay_ms:400,prof:true,lg_prof_sample:4");
 }
 
@@ -177,5 +180,5 @@ fn without_decay_nothing_is_given_back() {
 
 #[test]
 fn the_soft_bound_leaves_holes_out() {
-    play_well("below-the-soft-bound", "dirty_decay_ms:10000000");
+    play_well("below-the-soft-bound", BY_HAND);
 }

@@ -180,16 +180,18 @@ pub fn set_background_thread(on: bool) -> bool {
 
 /// Whether the background thread is started for a time when much memory is unused: after what the
 /// program holds has fallen by 16 MiB, and by an eighth of what is left. It ends when nothing is
-/// left to give back. A process with one thread starts none. `false` also if the system has refused
-/// it.
+/// left to give back. A process with one thread starts none: that thread gives memory back itself
+/// when what the program holds has fallen by 16 MiB and to a third. `false` also if the system has
+/// refused the thread.
 #[must_use]
 pub fn background_thread_auto() -> bool {
     real_cache();
     background::is_auto()
 }
 
-/// Sets whether the background thread is started for a time when much memory is unused. One that
-/// runs for a time ends soon if it is not.
+/// Sets whether the background thread is started for a time when much memory is unused, and whether
+/// a process with one thread gives memory back at once. A thread that runs for a time ends soon if
+/// it is not.
 ///
 /// ```
 /// assert!(lumalloc::control::background_thread_auto(), "the default");

@@ -47,6 +47,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod calloc_and_zeroing {}
     #[doc = include_str!("mechanisms/page_aging.md")]
     pub(crate) mod page_aging {}
+    #[doc = include_str!("mechanisms/trimming.md")]
+    pub(crate) mod trimming {}
     #[doc = include_str!("mechanisms/slab_holes.md")]
     pub(crate) mod slab_holes {}
     #[doc = include_str!("mechanisms/arenas_and_contention.md")]

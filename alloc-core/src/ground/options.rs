@@ -173,7 +173,8 @@ pub struct Options {
     pub muzzy_decay_ms: isize,
     /// Whether a background thread of the library purges, instead of the threads that allocate.
     pub background_thread: bool,
-    /// Whether that thread is started for a time when much memory is unused.
+    /// Whether that thread is started for a time when much memory is unused, and a process with one
+    /// thread gives memory back at once.
     pub background_thread_auto: bool,
     /// The most background threads that may run. There is never more than one.
     pub max_background_threads: usize,

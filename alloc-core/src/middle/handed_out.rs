@@ -5,7 +5,7 @@
 //! count has changed by a [`GRAIN`]. So a refill that follows a flush touches no shared line.
 
 use crate::ground::sync::helper_state;
-use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicUsize, Ordering, Ordering::Relaxed};
 
 /// How far the memory handed out must fall below its peak: so many bytes, and one part in so many
 /// of what is still handed out.
@@ -20,6 +20,8 @@ static PEAK: AtomicIsize = AtomicIsize::new(0);
 static PEAK_BEFORE: AtomicIsize = AtomicIsize::new(0);
 /// Bytes handed out when a rise was last forgotten.
 static LOW: AtomicIsize = AtomicIsize::new(0);
+/// The last change that was told as a fall far below the peak, in bytes.
+static LAST_FALL: AtomicUsize = AtomicUsize::new(0);
 static MOVES: AtomicU8 = AtomicU8::new(0);
 const FALLEN: u8 = 1;
 const RISEN: u8 = 2;
@@ -71,6 +73,7 @@ fn tell(bytes: isize) {
             MOVES.fetch_or(RISEN, Relaxed);
         }
     } else if is_much_below(peak(), now) {
+        LAST_FALL.store(bytes.unsigned_abs(), Relaxed);
         // Release: pairs with the Acquire in `begin_period`.
         MOVES.fetch_or(FALLEN, Ordering::Release);
         helper_state::work_was_told();
@@ -83,6 +86,36 @@ fn peak() -> isize {
 
 fn is_much_below(peak: isize, now: isize) -> bool {
     peak - now >= MUCH.max(now / PART)
+}
+
+/// Returns whether what is handed out has fallen far, and to a third of its peak or less.
+pub(crate) fn has_collapsed() -> bool {
+    let (peak, now) = (peak(), NOW.load(Relaxed));
+    is_much_below(peak, now) && now <= peak / 3
+}
+
+/// Returns the peak of what is handed out, in bytes.
+pub(crate) fn peak_bytes() -> usize {
+    peak().max(0).cast_unsigned()
+}
+
+/// Returns how many bytes came back at once when what is handed out was last told to have fallen
+/// far.
+pub(crate) fn last_fall() -> usize {
+    LAST_FALL.load(Relaxed)
+}
+
+/// Returns how many bytes may be unused beside what is handed out, and are not much.
+pub(crate) fn spare() -> usize {
+    (NOW.load(Relaxed) / PART).max(0).cast_unsigned()
+}
+
+/// Notes that what is unused now has been given back. What is handed out has collapsed again once
+/// it has fallen by a quarter more: pages become unused after most of their blocks.
+pub(crate) fn note_trimmed() {
+    let next = NOW.load(Relaxed) / 4 * 3;
+    PEAK_BEFORE.store(0, Relaxed);
+    PEAK.store(next + (2 * next).max(MUCH), Relaxed);
 }
 
 /// Returns whether what is handed out has fallen or risen far, by the last changes that were told.

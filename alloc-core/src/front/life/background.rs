@@ -6,7 +6,7 @@
 //!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
-//! | OFF | makes a pass if due; starts the thread for a time if use has fallen | – |
+//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | trims |
 //! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
 //! | BUSY | – | – |
 //! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
@@ -18,9 +18,10 @@
 //! locks (starting a thread allocates). A program that frees nothing never starts it.
 //!
 //! By default it is not kept but runs for a time: a slow path starts it once much of what was
-//! handed out has come back ([`handed_out`]), where [`may_start`] allows that. It ends when nothing
-//! is left to give back, when the use of memory has not fallen far for two decay times, or when
-//! the process has one thread left. It goes on if the use of memory falls far at that moment.
+//! handed out has come back ([`handed_out`]), where [`may_start`] allows that. If one thread is
+//! left, that one gives memory back itself ([`trim`]). The background thread ends when nothing is
+//! left to give back, when the use of memory has not fallen far for two decay times, or when the
+//! process has one thread left. It goes on if the use of memory falls far at that moment.
 //!
 //! While there is traffic the thread naps between passes. When a pass finds all caches idle, it
 //! sleeps until the next pages are due, or for ever if there are none. Any slow path then wakes it.
@@ -33,7 +34,7 @@
 //! thread has called `pthread_exit`.
 
 use super::quiet::Quiet;
-use super::{idle_caches, may_start};
+use super::{idle_caches, may_start, trim};
 use crate::back::aging::{growth_purge, soft_limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
@@ -148,6 +149,12 @@ fn pass_if_due() {
 /// may be started now. Writes no message if the system refuses.
 fn start_for_a_time() {
     let seen = handed_out::moves();
+    if has_too_few_threads() {
+        if !(is_auto() && trim::step()) {
+            handed_out::forget(seen);
+        }
+        return;
+    }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
     let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
     if is_wanted() && !may_start::is_create_of_c_library() {
@@ -172,6 +179,7 @@ fn start_for_a_time() {
 /// Does what the options ask for. Called before any other thread allocates.
 pub(super) fn begin() {
     may_start::note_process();
+    trim::begin();
     let options = options::current();
     IS_AUTO.store(options.background_thread_auto, Relaxed);
     if options.background_thread {
@@ -269,6 +277,7 @@ pub(crate) fn tick_at_exit() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
+        State::Off if is_auto() && has_too_few_threads() => trim::all(),
         _ => {}
     }
 }
@@ -357,6 +366,9 @@ fn leaves() -> bool {
     }
     if !is_on() {
         if has_too_few_threads() || !is_auto() {
+            if is_auto() {
+                trim::all();
+            }
             handed_out::forget_peaks();
             return retires();
         }

@@ -4,6 +4,7 @@
 mod may_start;
 mod idle_caches;
 mod quiet;
+mod trim;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

@@ -233,6 +233,27 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     }
 }
 
+/// Gives back the free pages inside slabs, and the pages of each arena that have been unused
+/// longest, until the arena has at most `spare` unused ones. Ends when `most` pages have gone.
+/// Returns how many have; with those inside slabs it may be more. Arenas that keep their unused
+/// pages, or have hooks, are left out. Does nothing while a pass runs.
+pub(crate) fn trim(spare: usize, most: usize) -> usize {
+    let Some(_pass) = PASS.try_lock() else { return 0 };
+    settle_all();
+    let mut look = Look::new(0, true, &|arena| !arena.keeps_unused());
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    let mut gone = look.given();
+    for arena in arena_list::all().filter(|arena| !arena.keeps_unused()) {
+        let dirty = || arena.pages.lock().allocator.counts().dirty;
+        let before = dirty();
+        let left = most.saturating_sub(gone);
+        arena.purge_unless_hooked(spare.max(before.saturating_sub(left)), usize::MAX);
+        gone += before.saturating_sub(dirty());
+    }
+    gone
+}
+
 fn settle_all() {
     for owner in owner::all() {
         idle_owner::settle(owner);

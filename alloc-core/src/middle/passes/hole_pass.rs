@@ -46,6 +46,8 @@ pub(crate) struct Look<'a> {
     /// Slabs of the guard that were looked at, and of these, those still to be passed over.
     seen: usize,
     passed_over: usize,
+    /// Pages that were given back.
+    given: usize,
     /// Calls that the system refused.
     refused: usize,
     /// Whether pages wait for their time, or for the next look.
@@ -58,13 +60,18 @@ impl<'a> Look<'a> {
     pub(crate) fn new(number: u64, at_once: bool, wanted: &'a dyn Fn(&Arena) -> bool) -> Look<'a> {
         let age = if at_once { 0 } else { LOOKS as u16 };
         let number = number as u16;
-        let [calls, left, seen, passed_over, refused] = [0; 5];
-        Look { number, age, wanted, calls, left, seen, passed_over, refused, waiting: false }
+        let [calls, left, seen, passed_over, given, refused] = [0; 6];
+        Look { number, age, wanted, calls, left, seen, passed_over, given, refused, waiting: false }
     }
 
     /// Whether another look has something to do.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting && !self.is_refused()
+    }
+
+    /// Returns how many pages were given back.
+    pub(crate) fn given(&self) -> usize {
+        self.given
     }
 
     fn is_refused(&self) -> bool {
@@ -144,7 +151,10 @@ impl<'a> Look<'a> {
             left &= !run;
             self.calls = self.calls.saturating_sub(1);
             match contents::purge_part(provider, extent, first << LG_PAGE, count << LG_PAGE) {
-                Purged::Zeroed => slab.holes.note_purged(run, slab.arena()),
+                Purged::Zeroed => {
+                    slab.holes.note_purged(run, slab.arena());
+                    self.given += count;
+                }
                 // No whole pages of the system, or the system does not tell what is gone.
                 Purged::Undefined => {}
                 Purged::Refused => {

@@ -1,0 +1,119 @@
+//! What a process with one thread gives back when its use of memory has collapsed, in children.
+//! This program allocates by lumalloc. Decay times are longer than the tests.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use common::idling::{MIB, dirty, doze, forked, resident, threads, wait_for};
+use lumalloc::observe;
+use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// After so many milliseconds a process has earned more than the least that is given back.
+const OLD_ENOUGH: u64 = 1000;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("alone") => forked(alone),
+        Some("sparse") => forked(sparse),
+        Some("often") => forked(often),
+        Some("left") => forked(left),
+        Some("keeps") => forked(keeps),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+fn alone() {
+    doze(OLD_ENOUGH);
+    let before = dirty(96 * MIB);
+    let after = resident();
+    assert!(after < before + 16 * MIB, "{before} {after}");
+    assert_eq!(threads().len(), 1);
+    assert_eq!(observe::totals().background_runs, 0);
+}
+
+#[test]
+fn a_process_with_one_thread_gives_back_what_it_has_freed() {
+    play_well("alone", "dirty_decay_ms:600000");
+    play_well("alone", "dirty_decay_ms:600000,tcache:false");
+    play_well("alone", "dirty_decay_ms:600000,hardened:true");
+}
+
+/// One block in a hundred is left in each slab.
+fn sparse() {
+    doze(OLD_ENOUGH);
+    let before = resident();
+    let mut blocks: Vec<Box<[u8; 200]>> = (0..96 * MIB / 208).map(|_| Box::new([1; 200])).collect();
+    let mut number = 0;
+    blocks.retain(|_| {
+        number += 1;
+        number % 100 == 0
+    });
+    let after = resident();
+    assert!(after < before + 48 * MIB, "{before} {after}");
+    drop(blocks);
+}
+
+#[test]
+fn free_pages_inside_slabs_go_too() {
+    play_well("sparse", "dirty_decay_ms:600000");
+}
+
+/// What comes and goes is given back once, and then as the time allows.
+fn often() {
+    doze(OLD_ENOUGH);
+    let begin = Instant::now();
+    let pages = || observe::totals().purged_pages;
+    let before = pages();
+    for _ in 0..30 {
+        dirty(64 * MIB);
+    }
+    let gone = (pages() - before) as u128;
+    let earned = (u128::from(OLD_ENOUGH) + begin.elapsed().as_millis() + 2000) * 10;
+    // Twice the heap at its largest, to be on the safe side.
+    let bound = 2 * (64 * MIB / 4096) as u128 + earned;
+    assert!((4096..bound).contains(&gone), "{gone} of {bound}");
+}
+
+#[test]
+fn it_costs_a_busy_process_little() {
+    play_well("often", "dirty_decay_ms:600000");
+}
+
+fn left() {
+    doze(OLD_ENOUGH);
+    let before = resident();
+    let worker = |_| std::thread::spawn(|| dirty(24 * MIB));
+    let workers: Vec<_> = (0..4).map(worker).collect();
+    for thread in workers {
+        thread.join().expect("a thread");
+    }
+    wait_for("end of the other threads", || threads().len() == 1);
+    let after = resident();
+    assert!(after < before + 24 * MIB, "{before} {after}");
+}
+
+#[test]
+fn the_last_thread_has_what_the_others_left_given_back() {
+    play_well("left", "dirty_decay_ms:600000");
+}
+
+fn keeps() {
+    doze(OLD_ENOUGH);
+    let pages = observe::totals().purged_pages;
+    dirty(96 * MIB);
+    assert_eq!(observe::totals().purged_pages, pages);
+}
+
+#[test]
+fn nothing_goes_where_options_forbid_it() {
+    play_well("keeps", "dirty_decay_ms:600000,background_thread_auto:false");
+    play_well("keeps", "dirty_decay_ms:600000,background_thread:false");
+    play_well("keeps", "dirty_decay_ms:-1");
+}
