@@ -17,21 +17,19 @@
 //! only asks for it. The first slow path that sees unused pages starts it, after releasing all
 //! locks (starting a thread allocates). A program that frees nothing never starts it.
 //!
-//! By default it is not kept but runs for a time: a slow path starts it once much of what was
-//! handed out has come back ([`handed_out`]), where [`may_start`] allows that. If one thread is
-//! left, that one gives memory back itself ([`trim`]). The background thread ends when nothing is
-//! left to give back, when the use of memory has not fallen far for two decay times, or when the
-//! process has one thread left. It goes on if the use of memory falls far at that moment.
+//! By default it runs for a time: a slow path starts it once much of what was handed out has come
+//! back ([`handed_out`]), where [`may_start`] allows that, or trims if it is the only thread. It
+//! ends when nothing is left to give back, when the use of memory has not fallen far for two decay
+//! times, or when one thread is left. It goes on if the use falls far at that moment.
 //!
 //! While there is traffic the thread naps between passes. When a pass finds all caches idle, it
 //! sleeps until the next pages are due, or for ever if there are none. Any slow path then wakes it.
-//! This wake-up must not be lost. Therefore the thread sets RESTING, waits for one period, and
-//! makes a pass. Only if the state is still RESTING does it rely on being woken. A thread that did
-//! not see RESTING in that period did its work before the pass.
+//! For no wake-up to be lost, the thread sets RESTING, waits for one period, and makes a pass. Only
+//! if the state is still RESTING does it rely on being woken. A thread that did not see RESTING in
+//! that period did its work before the pass.
 //!
-//! The background thread ends when no thread is left that has allocated. The state is then
-//! `WANTED`, so that a later thread starts it again. So it never keeps a process alive whose last
-//! thread has called `pthread_exit`.
+//! A kept thread ends when no thread is left that has allocated, so that it keeps no process alive.
+//! The state is then `WANTED`, so that a later thread starts it again.
 
 use super::quiet::Quiet;
 use super::{idle_caches, may_start, trim};
@@ -150,7 +148,7 @@ fn pass_if_due() {
 fn start_for_a_time() {
     let seen = handed_out::moves();
     if has_too_few_threads() {
-        if !(is_auto() && trim::step()) {
+        if !trim::step(is_auto()) {
             handed_out::forget(seen);
         }
         return;
@@ -277,7 +275,7 @@ pub(crate) fn tick_at_exit() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
-        State::Off if is_auto() && has_too_few_threads() => trim::all(),
+        State::Off if has_too_few_threads() => trim::all(is_auto()),
         _ => {}
     }
 }
@@ -366,9 +364,7 @@ fn leaves() -> bool {
     }
     if !is_on() {
         if has_too_few_threads() || !is_auto() {
-            if is_auto() {
-                trim::all();
-            }
+            trim::all(is_auto());
             handed_out::forget_peaks();
             return retires();
         }

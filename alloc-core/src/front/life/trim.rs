@@ -39,9 +39,9 @@ pub(super) fn begin() {
 
 /// Gives back unused pages of all arenas, beyond what may stay unused beside what is handed out, if
 /// that has fallen to a third and as far as they are earned. Returns whether the next slow path is
-/// to go on with it. The caller holds no lock.
-pub(super) fn step() -> bool {
-    if !handed_out::has_collapsed() {
+/// to go on with it. Does nothing unless it `is_wanted`. The caller holds no lock.
+pub(super) fn step(is_wanted: bool) -> bool {
+    if !is_wanted || !handed_out::has_collapsed() {
         return false;
     }
     LARGEST.fetch_max(handed_out::peak_bytes() / PAGE, Relaxed);
@@ -64,8 +64,8 @@ pub(super) fn step() -> bool {
 }
 
 /// Makes steps until no more is to be given back.
-pub(super) fn all() {
-    while step() {}
+pub(super) fn all(is_wanted: bool) {
+    while step(is_wanted) {}
 }
 
 /// Returns from when on pages are earned at the time `now`, and how many there are by then.
