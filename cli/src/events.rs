@@ -39,7 +39,8 @@ pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
             Stop::Output(error) => output::Stop::Output(error),
         })
     });
-    written.map_err(failure)
+    written.map_err(failure)?;
+    recording.damage().map_or(Ok(()), |error| Err(failure(error)))
 }
 
 fn write(

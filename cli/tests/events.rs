@@ -184,14 +184,12 @@ fn files_that_cannot_be_read_are_named() {
     let directory = Directory::new("unusable")
         .with("text", b"Dear reader,\n")
         .with("empty", b"")
-        .with("late", &damaged)
-        .with("early", &[recording(), chunk(b'S', &[1, 9])].concat());
+        .with("late", &damaged);
     for (file, what) in [
-        ("nowhere", "no such file or directory".to_owned()),
-        (".", "is a directory".to_owned()),
-        ("text", "it is no recording of the heap monitor".to_owned()),
-        ("empty", "the file is empty".to_owned()),
-        ("early", format!("the chunk S at byte {at} is damaged: it ends within a value")),
+        ("nowhere", "no such file or directory"),
+        (".", "is a directory"),
+        ("text", "it is no recording of the heap monitor"),
+        ("empty", "the file is empty"),
     ] {
         let expected = (Some(1), String::new(), format!("lumalloc: events: {file}: {what}\n"));
         assert_eq!(directory.run(&[file]), expected);
@@ -203,6 +201,31 @@ fn files_that_cannot_be_read_are_named() {
     assert!(errors.ends_with(&format!("lumalloc: events: {what}\n")), "{errors}");
     assert_eq!(directory.run(&["late", "-o", "out"]).0, Some(1));
     assert!(!directory.0.join("out").exists());
+}
+
+#[test]
+fn what_is_not_damaged_is_shown() {
+    let begin = recording();
+    let stack = begin.windows(5).position(|it| it == [b'S', 4, 0, 0, 0]).expect("a stack");
+    let mut damaged = [begin, chunk(b'E', &[8, 110, 1, 0, 0x80, 1, 24, 1]), end(0)].concat();
+    // It has one address now, and another stack that ends before its own.
+    damaged[stack + 6] = 1;
+    let directory = Directory::new("damaged").with("x.events", &damaged);
+    let lost = "x.events: the chunk S at byte";
+    let lost = format!(
+        "{lost} {stack} is damaged: it ends within a value; the stacks behind that are missing, \
+         and their events are shown without one"
+    );
+    let (status, text, errors) = directory.run(&["x.events"]);
+    let lines = format!("{}22-8\t0\t0x40\t24\tnovtbl\t0x70\n", LINES.replace("|0x80", ""));
+    assert_eq!((status, text), (Some(1), lines.clone()));
+    assert_eq!(errors, format!("lumalloc: events: {lost}\n"));
+    let (status, _, errors) = directory.run(&["x.events", "-o", "out"]);
+    assert_eq!((status, errors), (Some(1), format!("lumalloc: events: {lost}\n")));
+    assert_eq!(fs::read_to_string(directory.0.join("out")).expect("read"), lines);
+    let (status, text, _) = directory.run(&["x.events", "--lifetimes", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((status, &json["warnings"]), (Some(1), &serde_json::json!([lost])));
 }
 
 #[test]

@@ -39,6 +39,23 @@ impl Chunk {
         let tag = char::from(self.tag).escape_default();
         Err(format!("the chunk {tag} at byte {} is damaged: {what}", self.from - HEAD))
     }
+
+    /// The message for what is wrong with it, and what of the recording is missing by that; none if
+    /// it is only cut off. The error says why the file cannot be read.
+    pub(super) fn loss(&self, trouble: Trouble) -> Result<Option<String>, String> {
+        if let Trouble::Unreadable(what) = trouble {
+            return Err(what);
+        }
+        let lost = match self.tag {
+            b'M' => "the mappings behind that are missing, and functions in them have no names",
+            b'S' => "the stacks behind that are missing, and their events are shown without one",
+            b'E' => "its events are missing",
+            b'O' => "the old blocks behind that are missing",
+            b'F' => "its message of the allocator is missing",
+            _ => "it is left out",
+        };
+        Ok(self.trouble(trouble).err().map(|what| format!("{what}; {lost}")))
+    }
 }
 
 /// Finds the chunks of a file, in order, and whether the last one or its head is cut off.
@@ -147,5 +164,24 @@ mod tests {
         assert_eq!(chunk.trouble(Trouble::End), Err(ends.to_owned()));
         assert_eq!(Chunk { is_cut: true, ..chunk }.trouble(Trouble::End), Ok(()));
         assert_eq!(chunk.trouble(Trouble::Unreadable("no".into())), Err("no".to_owned()));
+    }
+
+    #[test]
+    fn what_is_lost_by_damage_is_told() {
+        let chunk = |tag, is_cut| Chunk { tag, from: 25, end: 30, is_cut };
+        for (tag, lost) in [
+            ('M', "the mappings behind that are missing, and functions in them have no names"),
+            ('S', "the stacks behind that are missing, and their events are shown without one"),
+            ('E', "its events are missing"),
+            ('O', "the old blocks behind that are missing"),
+            ('F', "its message of the allocator is missing"),
+            ('Z', "it is left out"),
+        ] {
+            let loss = chunk(tag as u8, false).loss(Trouble::damaged("what"));
+            let text = format!("the chunk {tag} at byte 20 is damaged: what; {lost}");
+            assert_eq!(loss, Ok(Some(text)));
+        }
+        assert_eq!(chunk(b'S', true).loss(Trouble::End), Ok(None));
+        assert_eq!(chunk(b'S', false).loss(Trouble::Unreadable("no".into())), Err("no".into()));
     }
 }

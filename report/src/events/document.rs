@@ -13,8 +13,9 @@ pub(super) fn document<const MEMBERS: usize>(
 ) -> Json {
     let recording = names.recording();
     let process = recording.process();
-    let warnings: Vec<String> =
-        recording.notes().into_iter().chain(names.notes().iter().cloned()).collect();
+    let damage = recording.damage().map(|error| error.to_string());
+    let notes = recording.notes().into_iter().chain(damage);
+    let warnings: Vec<String> = notes.chain(names.notes().iter().cloned()).collect();
     let all = [
         ("version", json!(1)),
         ("pid", json!(process.pid)),

@@ -73,10 +73,12 @@ pub(crate) struct Index {
     pub(super) last: u64,
     /// Whether the end of the file is missing.
     pub(super) is_cut: bool,
+    /// The chunks of which not everything could be read, and what is missing by that.
+    pub(super) damage: Vec<String>,
 }
 
 impl Index {
-    /// Reads a file. The error says what is wrong.
+    /// Reads a file. The error says why nothing of it can be shown.
     pub(super) fn read(source: Source) -> Result<Index, String> {
         let (chunks, is_cut) = find(&source)?;
         let Some((first, rest)) = chunks.split_first() else {
@@ -101,10 +103,15 @@ impl Index {
             messages: Vec::new(),
             dropped: 0,
             is_cut: is_cut || chunks.last().is_none_or(|last| last.tag != b'Z'),
+            damage: Vec::new(),
         };
         for chunk in rest {
-            let read = index.read_chunk(*chunk, &mut chunk.input(&source));
-            read.or_else(|trouble| chunk.trouble(trouble))?;
+            if let Err(trouble) = index.read_chunk(*chunk, &mut chunk.input(&source))
+                && let Some(loss) = chunk.loss(trouble)?
+            {
+                index.stacks.are_incomplete |= chunk.tag == b'S';
+                index.damage.push(loss);
+            }
         }
         index.source = source;
         index.events.sort_by_key(|events| events.time);
@@ -129,18 +136,19 @@ impl Index {
                 self.old.push(OldBlocks { chunk, time, seen });
             }
             b'X' => {
-                self.dropped = self.dropped.max(input.number()?);
-                self.last = self.last.max(input.number()?);
+                let (dropped, time) = (input.number()?, input.number()?);
+                self.dropped = self.dropped.max(dropped);
+                self.last = self.last.max(time);
             }
             b'F' => {
-                let time = input.number()?;
-                self.last = self.last.max(time);
-                self.messages.push(Message { time, text: input.text()? });
+                let message = Message { time: input.number()?, text: input.text()? };
+                self.last = self.last.max(message.time);
+                self.messages.push(message);
             }
             b'Z' => {
-                self.last = self.last.max(input.number()?);
-                input.number()?;
-                self.dropped = self.dropped.max(input.number()?);
+                let (time, _, dropped) = (input.number()?, input.number()?, input.number()?);
+                self.last = self.last.max(time);
+                self.dropped = self.dropped.max(dropped);
             }
             _ => {}
         }
@@ -242,22 +250,32 @@ mod tests {
     #[test]
     fn damaged_chunks_are_named() {
         let at = File::default().bytes.len();
-        let damaged = |tag: u8, payload: &[u8]| error(&File::default().chunk(tag, payload));
-        let expected =
-            |tag: &str, what: &str| format!("the chunk {tag} at byte {at} is damaged: {what}");
-        assert_eq!(damaged(b'P', b""), expected("P", "the process is named a second time"));
-        assert_eq!(
-            damaged(b'M', &[2, 1, 0, 0, 0]),
-            expected("M", "a mapping ends before it begins")
-        );
-        assert_eq!(damaged(b'S', &[1, 9, 5]), expected("S", "it ends within a value"));
-        assert_eq!(damaged(b'E', &[1]), expected("E", "it ends within a value"));
-        assert_eq!(damaged(b'F', &[1, 200, 1]), expected("F", "it ends within a value"));
         let mut huge = vec![1];
         number(&mut huge, u64::MAX);
-        assert_eq!(damaged(b'S', &huge), expected("S", "it ends within a value"));
-        let wide = expected("Z", "a number has more than 64 bits");
-        assert_eq!(damaged(b'Z', &[0xff; 10]), wide);
+        for (tag, payload, what) in [
+            ('P', &b""[..], "the process is named a second time"),
+            ('M', &[2, 1, 0, 0, 0], "a mapping ends before it begins"),
+            ('S', &[1, 9, 5], "it ends within a value"),
+            ('S', &huge, "it ends within a value"),
+            ('E', &[1], "it ends within a value"),
+            ('F', &[1, 200, 1], "it ends within a value"),
+            ('Z', &[0xff; 10], "a number has more than 64 bits"),
+        ] {
+            let file = File::default().chunk(tag as u8, payload).end(9, 5);
+            let index = read(&file).expect("it is read");
+            let begin = format!("the chunk {tag} at byte {at} is damaged: {what}; ");
+            let [damage] = &index.damage[..] else { panic!("{:?}", index.damage) };
+            assert!(damage.starts_with(&begin), "{damage}");
+            // What follows is read.
+            assert_eq!((index.dropped, index.last, index.is_cut), (5, START + 9, false));
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_lost_stack_is_no_damage() {
+        let lost = File::default().stack(3, &[1, 2]).chunk(b'S', &[4, 2, 1]).stack(5, &[3]);
+        let index = read(&lost).expect("it is read");
+        assert_eq!([3, 4, 5, 0].map(|number| index.stacks.index(number)), [1, 0, 2, 0].map(Some));
     }
 
     #[test]

@@ -19,33 +19,33 @@ pub(crate) struct OldBlock {
     pub(super) seen: u32,
 }
 
-/// Returns the old blocks in the order of the file. A block that an event before allocated is not
-/// old, although it was live when the old blocks were looked at.
-pub(super) fn find(index: &Index) -> Result<Vec<OldBlock>, String> {
-    let mut found = Vec::new();
+/// Returns the old blocks in the order of the file, and what is missing by damage. A block that an
+/// event before allocated is not old, although it was live when the old blocks were looked at.
+/// Events end where a chunk of them is damaged: who reads them all is told that.
+pub(super) fn find(index: &Index) -> Result<(Vec<OldBlock>, Vec<String>), String> {
+    let (mut found, mut damage) = (Vec::new(), Vec::new());
     let mut known = HashSet::new();
     // The blocks that the events so far allocated and did not delete.
     let mut new = HashSet::new();
-    let mut events = Merge::new(index).peekable();
+    let mut events = Merge::new(index).map_while(Result::ok).peekable();
     for old in &index.old {
-        while let Some(event) =
-            events.next_if(|event| event.as_ref().map_or(true, |it| it.time <= old.time))
-        {
-            let event = event?;
+        while let Some(event) = events.next_if(|event| event.time <= old.time) {
             match event.is_allocation() {
                 true => new.insert(event.address),
                 false => new.remove(&event.address),
             };
         }
         let mut blocks = Vec::new();
-        read(index, old, &mut blocks).or_else(|trouble| old.chunk.trouble(trouble))?;
+        if let Err(trouble) = read(index, old, &mut blocks) {
+            damage.extend(old.chunk.loss(trouble)?);
+        }
         found.extend(
             blocks
                 .into_iter()
                 .filter(|block| !new.contains(&block.address) && known.insert(block.address)),
         );
     }
-    Ok(found)
+    Ok((found, damage))
 }
 
 fn read(index: &Index, old: &OldBlocks, into: &mut Vec<OldBlock>) -> Result<(), Trouble> {
@@ -66,9 +66,10 @@ mod tests {
     use super::super::testing::{File, Happens};
     use super::*;
 
-    fn addresses(file: &File) -> Result<Vec<u64>, String> {
-        let index = Index::read(Source::Memory(file.bytes.clone()))?;
-        Ok(find(&index)?.iter().map(|block| block.address).collect())
+    fn found(file: &File) -> (Vec<u64>, Vec<String>) {
+        let index = Index::read(Source::Memory(file.bytes.clone())).expect("it is read");
+        let (blocks, damage) = find(&index).expect("they are read");
+        (blocks.iter().map(|block| block.address).collect(), damage)
     }
 
     #[test]
@@ -80,17 +81,26 @@ mod tests {
             .old(20, &[[0x50, 8, 0], [0x10, 8, 0], [0x60, 8, 0]])
             .events(1, &[(1, new(0x20), 0), (2, new(0x30), 0), (11, new(0x40), 0)])
             .events(2, &[(3, delete(0x30), 0), (12, new(0x50), 0), (21, new(0x60), 0)]);
-        assert_eq!(addresses(&file), Ok(vec![0x10, 0x30, 0x40, 0x60]));
+        assert_eq!(found(&file), (vec![0x10, 0x30, 0x40, 0x60], vec![]));
     }
 
     #[test]
-    fn a_damaged_chunk_is_named() {
+    fn a_damaged_chunk_is_named_and_the_others_are_read() {
         let at = File::default().bytes.len();
-        let file = File::default().chunk(b'O', &[1, 2, 3]);
-        let what = format!("the chunk O at byte {at} is damaged: it ends within a value");
-        assert_eq!(addresses(&file), Err(what));
+        let file = File::default().chunk(b'O', &[1, 0x20, 8, 0, 2, 3]).old(9, &[[0x30, 8, 0]]);
+        let what = format!(
+            "the chunk O at byte {at} is damaged: it ends within a value; the old blocks behind \
+             that are missing"
+        );
+        assert_eq!(found(&file), (vec![0x10, 0x30], vec![what]));
         let mut cut = File::default().old(1, &[[0x10, 8, 0], [0x20, 8, 0]]);
         cut.bytes.truncate(cut.bytes.len() - 1);
-        assert_eq!(addresses(&cut), Ok(vec![0x10]));
+        assert_eq!(found(&cut), (vec![0x10], vec![]));
+    }
+
+    #[test]
+    fn damaged_events_leave_the_old_blocks() {
+        let file = File::default().chunk(b'E', &[5, 0, 1, 3]).old(9, &[[0x30, 8, 0]]);
+        assert_eq!(found(&file), (vec![0x30], vec![]));
     }
 }

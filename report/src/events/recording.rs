@@ -26,8 +26,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// The message names the file and says what is wrong with it. That the file is cut off is no
-    /// error.
+    /// The message names the file and says why nothing of it can be shown. That the file is cut off
+    /// is no error, and what is damaged beside the events neither: see [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Recording> {
         let source =
             Source::open(path, MAGIC).map_err(|error| Error::of_file(path, reason(&error)))?;
@@ -35,8 +35,9 @@ impl Recording {
     }
 
     fn read(source: Source, path: &Path) -> std::result::Result<Recording, String> {
-        let index = Index::read(source)?;
-        let old = old::find(&index)?;
+        let mut index = Index::read(source)?;
+        let (old, damage) = old::find(&index)?;
+        index.damage.extend(damage);
         Ok(Recording { path: path.to_owned(), index, old })
     }
 
@@ -75,6 +76,17 @@ impl Recording {
         };
         let notes = [(self.index.is_cut, cut), (self.dropped() > 0, dropped)];
         notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
+    }
+
+    /// What is damaged beside the events, and what is missing by that. The rest is shown.
+    pub fn damage(&self) -> Option<Error> {
+        let (first, others) = self.index.damage.split_first()?;
+        let what = match others.len() {
+            0 => first.clone(),
+            1 => format!("{first}; 1 other chunk is damaged too"),
+            count => format!("{first}; {count} other chunks are damaged too"),
+        };
+        Some(Error::of_file(&self.path, what))
     }
 
     /// A moment in microseconds since 1970.
@@ -161,6 +173,24 @@ mod tests {
         let why = "x.events: it has no end: the allocator ended the process, with the message \
                    \"<lumalloc>: double free of 0x10\u{fffd}\"; what is there is shown";
         assert_eq!(Recording::of(&ended).notes(), [why, one]);
+    }
+
+    #[test]
+    fn damage_beside_the_events_is_told() {
+        let damage = |file: &File| Recording::of(file).damage().map(|it| it.to_string());
+        let at = File::default().bytes.len();
+        let file = File::default();
+        assert_eq!(damage(&file), None);
+        let one = format!(
+            "x.events: the chunk F at byte {at} is damaged: it ends within a value; its message of \
+             the allocator is missing"
+        );
+        let file = file.chunk(b'F', &[]);
+        assert_eq!(damage(&file), Some(one.clone()));
+        let file = file.chunk(b'O', &[1, 2]);
+        assert_eq!(damage(&file), Some(format!("{one}; 1 other chunk is damaged too")));
+        let file = file.chunk(b'S', &[1]);
+        assert_eq!(damage(&file), Some(format!("{one}; 2 other chunks are damaged too")));
     }
 
     #[test]

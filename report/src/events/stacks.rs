@@ -11,6 +11,8 @@ struct Range {
 
 /// All stacks. The first one, of index 0, is empty.
 pub(crate) struct Stacks {
+    /// Whether stacks of the recording are missing. The empty one stands for them then.
+    pub(super) are_incomplete: bool,
     by_number: HashMap<u64, u32>,
     ranges: Vec<Range>,
     addresses: Vec<u64>,
@@ -19,7 +21,8 @@ pub(crate) struct Stacks {
 impl Default for Stacks {
     fn default() -> Stacks {
         let ranges = vec![Range { from: 0, length: 0, seen: 0 }];
-        Stacks { by_number: HashMap::new(), ranges, addresses: Vec::new() }
+        let (by_number, addresses) = (HashMap::new(), Vec::new());
+        Stacks { are_incomplete: false, by_number, ranges, addresses }
     }
 }
 
@@ -36,7 +39,8 @@ impl Stacks {
     /// The index of the stack with a number. The number 0 stands for the empty stack if the file
     /// has no other one.
     pub(super) fn index(&self, number: u64) -> Option<u32> {
-        self.by_number.get(&number).copied().or((number == 0).then_some(0))
+        let is_empty = number == 0 || self.are_incomplete;
+        self.by_number.get(&number).copied().or(is_empty.then_some(0))
     }
 
     /// The addresses of each stack, in the order of the indices, with the number of parts with
@@ -65,5 +69,7 @@ mod tests {
         assert_eq!(all, [(&[][..], 0), (&[1, 2][..], 3), (&[][..], 4)]);
         stacks.add(0, &[9], 4);
         assert_eq!(stacks.index(0), Some(3));
+        stacks.are_incomplete = true;
+        assert_eq!([0, 70, 1].map(|number| stacks.index(number)), [3, 1, 0].map(Some));
     }
 }
