@@ -30,6 +30,7 @@ pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
     };
     let command = Command { name: "mprof", output: None };
     let report = command.open(&data, program.as_deref(), &arguments.names)?;
+    command.check_blocks("the tables of mprof(1) need", &data, &report)?;
     let verbosity = match (arguments.verbose, arguments.terse) {
         (true, _) => Verbosity::Verbose,
         (_, true) => Verbosity::Terse,
@@ -65,6 +66,9 @@ pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
     } else {
         let parts = command.open_parts(&arguments.file, arguments)?;
         command.check_value(arguments.value, &arguments.file, &parts.0)?;
+        if arguments.dhat {
+            command.check_blocks("--dhat needs", &arguments.file, &parts.0)?;
+        }
         match parts {
             (whole, None) => single(arguments, &whole, &title),
             _ if arguments.dhat => {
@@ -171,7 +175,10 @@ impl Command<'_> {
     /// Refuses a value that the file does not have.
     fn check_value(&self, value: ValueArgument, path: &Path, report: &Report) -> Outcome {
         let name = match value {
-            ValueArgument::LiveBytes | ValueArgument::LiveBlocks => return Ok(()),
+            ValueArgument::LiveBytes => return Ok(()),
+            ValueArgument::LiveBlocks => {
+                return self.check_blocks("--value live-blocks needs", path, report);
+            }
             ValueArgument::AllocatedBytes => "allocated-bytes",
             ValueArgument::Allocations => "allocations",
         };
@@ -183,6 +190,15 @@ impl Command<'_> {
             "{path} has live blocks only; --value {name} needs a file that counts allocations \
              since the start (prof_accum:true)"
         )))
+    }
+
+    /// Refuses a file of bytes alone for something that needs numbers of blocks.
+    fn check_blocks(&self, what_needs: &str, path: &Path, report: &Report) -> Outcome {
+        if !report.profile().lacks_blocks {
+            return Ok(());
+        }
+        let path = path.display();
+        Err(self.failure(format_args!("{path} has bytes alone; {what_needs} numbers of blocks")))
     }
 
     /// Reads a profile. What the user should know goes to standard error.

@@ -129,7 +129,7 @@ fn report(plan: &Plan, arguments: &ReplayArguments) -> Option<Report> {
         peak_extent: seen.peak_extent,
         extent: seen.extent,
         live_blocks: plan.live.len(),
-        live_bytes: plan.live.iter().map(|live| live.size).sum(),
+        live_bytes: plan.live.iter().fold(0, |sum, live| sum.saturating_add(live.size)),
         live: places(plan),
     })
 }
@@ -140,7 +140,7 @@ fn places(plan: &Plan) -> Vec<Place> {
     for live in &plan.live {
         let (blocks, bytes) = sums.entry(live.place.as_deref()).or_default();
         *blocks += 1;
-        *bytes += live.size;
+        *bytes = bytes.saturating_add(live.size);
     }
     let place = |(place, (blocks, bytes)): (Option<&str>, _)| Place {
         blocks,

@@ -38,6 +38,31 @@ fn run(directory: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
+/// The crate jemalloc_pprof writes such files.
+#[test]
+fn a_file_of_bytes_alone_is_shown_without_numbers_of_blocks() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles-bytes");
+    fs::create_dir_all(&directory).expect("a directory");
+    // The value type 1 of unit 2, a sample of 4096, and the strings.
+    let profile = b"\x0a\x04\x08\x01\x10\x02\x12\x04\x12\x02\x80\x20\
+                    \x32\x00\x32\x0binuse_space\x32\x05bytes";
+    fs::write(directory.join("x.pb"), profile).expect("written");
+    let (status, text, errors) = run(&directory, &["heap", "x.pb"]);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let line = "\n  live       4.00 KiB (the file has no numbers of blocks)\n";
+    assert!(text.contains(line) && !text.contains("live blocks"), "{text}");
+    assert_eq!(run(&directory, &["flamegraph", "x.pb"]).0, Some(0));
+    for (args, what) in [
+        (&["heap", "x.pb", "--value", "live-blocks"][..], "--value live-blocks needs"),
+        (&["heap", "x.pb", "--dhat"], "--dhat needs"),
+        (&["mprof", "x.pb"], "the tables of mprof(1) need"),
+    ] {
+        let message =
+            format!("lumalloc: {}: x.pb has bytes alone; {what} numbers of blocks\n", args[0]);
+        assert_eq!(run(&directory, args), (Some(1), String::new(), message));
+    }
+}
+
 #[test]
 fn values_that_a_file_does_not_have_are_refused() {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles-values");

@@ -242,3 +242,16 @@ fn a_line_without_an_end_is_no_line_of_a_trace() {
     let expected = format!("lumalloc: replay: {}:1: not a line of a trace\n", trace.0.display());
     assert_eq!(trace.run(&[]), (Some(1), String::new(), expected));
 }
+
+/// As a damaged trace may.
+#[test]
+fn sizes_may_be_more_than_an_address_space_together() {
+    let most = usize::MAX;
+    let trace = format!("0:10:{most}:0:7000:b:\n0:20:{most}:0:7000:b:\n");
+    let (status, text, errors) = Trace::new("sizes", &trace).run(&["--json"]);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for name in ["peak_busy", "live_bytes"] {
+        assert_eq!(json[name], most, "{name}: {text}");
+    }
+}

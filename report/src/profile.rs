@@ -148,6 +148,8 @@ pub struct Profile {
     pub time_nanos: Option<i64>,
     /// Whether allocations since the start were counted. If not, they are the live ones.
     pub has_allocs: bool,
+    /// Whether the file has bytes alone, and no numbers of blocks.
+    pub lacks_blocks: bool,
     /// Notes of the writer, `name=value`, in order.
     pub comments: Vec<(String, String)>,
     /// What was mapped.

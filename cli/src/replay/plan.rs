@@ -135,7 +135,8 @@ pub(super) struct Planner {
     addresses: Vec<u64>,
     blocks: Blocks,
     places: HashSet<Rc<str>>,
-    busy: usize,
+    /// The bytes in use. A damaged trace may have more than an address space.
+    busy: u128,
 }
 
 impl Planner {
@@ -157,7 +158,7 @@ impl Planner {
                 self.plan.calls.push(Call::Compact { region });
             }
         }
-        self.plan.peak = self.plan.peak.max(self.busy);
+        self.plan.peak = self.plan.peak.max(usize::try_from(self.busy).unwrap_or(usize::MAX));
     }
 
     /// Returns the plan.
@@ -191,7 +192,7 @@ impl Planner {
         let number = self.plan.blocks;
         self.plan.blocks += 1;
         self.plan.counts.allocs += 1;
-        self.busy += size;
+        self.busy += size as u128;
         self.plan.calls.push(Call::Alloc { region, block: number, size, align });
         let place = self.place(record);
         self.blocks.insert(new, Block { region, number, size, place });
@@ -204,7 +205,7 @@ impl Planner {
         };
         self.make_room(region, new);
         self.plan.counts.resizes += 1;
-        self.busy = self.busy - block.size + record.size;
+        self.busy = self.busy - block.size as u128 + record.size as u128;
         let (number, size) = (block.number, record.size);
         self.plan.calls.push(Call::Resize { region, block: number, size });
         block.size = size;
@@ -219,7 +220,7 @@ impl Planner {
         };
         self.plan.calls.push(Call::Free { region, block: block.number });
         self.plan.counts.frees += 1;
-        self.busy -= block.size;
+        self.busy -= block.size as u128;
     }
 
     /// Sees to it that no block is in use at an address that is handed out.
@@ -243,7 +244,7 @@ impl Planner {
 
     fn drop_blocks(&mut self, region: usize) {
         for block in self.blocks.remove_all_of(region) {
-            self.busy -= block.size;
+            self.busy -= block.size as u128;
             self.plan.calls.push(Call::Drop { region, block: block.number });
         }
     }
@@ -270,6 +271,16 @@ mod tests {
             planner.add(&parse(line).unwrap(), only);
         }
         planner.finish()
+    }
+
+    /// A damaged trace may have any sizes.
+    #[test]
+    fn the_sum_of_sizes_may_be_larger_than_memory() {
+        let most = usize::MAX;
+        let lines =
+            format!("0:10:{most}:0:7:b:\n0:20:{most}:0:7:b:\n10:30:8:0:7:b:\n20:0:{most}:0:7:b:\n");
+        let plan = plan(&lines, None);
+        assert_eq!((plan.peak, plan.live.len(), plan.live[0].size), (most, 1, 8));
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn unchecked(bytes: &[u8]) -> Result<Profile> {
         period: u64::try_from(file.period).unwrap_or(0).max(1),
         time_nanos: Some(file.time_nanos).filter(|time| *time > 0),
         has_allocs: columns[0].is_some(),
+        lacks_blocks: columns[2].is_none(),
         comments: comments(&file, &tables)?,
         mappings: mappings(&file, &tables)?,
         locations: locations(&file, &tables)?,
@@ -164,7 +165,8 @@ fn indices(ids: &[u64], of: &HashMap<u64, usize>, kind: &str) -> Result<Vec<usiz
     ids.iter().map(find).collect()
 }
 
-/// The column of each value of [`TYPES`]. A profile of live blocks alone is accepted.
+/// The column of each value of [`TYPES`]. A profile of live blocks alone is accepted, and one of
+/// their bytes alone, as Rust programs on jemalloc write it (the crate jemalloc_pprof).
 fn columns(file: &proto::Profile, tables: &Tables<'_>) -> Result<[Option<usize>; 4]> {
     let mut names = Vec::new();
     for kind in &file.sample_type {
@@ -175,8 +177,11 @@ fn columns(file: &proto::Profile, tables: &Tables<'_>) -> Result<[Option<usize>;
     if columns == [None; 4] {
         [columns[2], columns[3]] = LIVE.map(column);
     }
-    if columns[2].is_some() && columns[3].is_some() && columns[0].is_some() == columns[1].is_some()
-    {
+    let is_heap = match columns {
+        [allocs, alloc_bytes, Some(_), Some(_)] => allocs.is_some() == alloc_bytes.is_some(),
+        columns => matches!(columns, [None, None, None, Some(_)]),
+    };
+    if is_heap {
         return Ok(columns);
     }
     let has = if names.is_empty() { "none".to_owned() } else { shortened(&names) };
@@ -348,6 +353,20 @@ mod tests {
         assert_eq!(read(&file.encode()), expected);
         file.profile.sample_type[1].kind = file.string("samples");
         assert!(error(&file).ends_with("; this has objects/count, samples/bytes"));
+    }
+
+    /// The crate jemalloc_pprof writes no other value.
+    #[test]
+    fn live_bytes_may_be_alone() {
+        let mut file = one_stack();
+        file.profile.sample_type.drain(..3);
+        file.profile.sample.iter_mut().for_each(|sample| drop(sample.value.drain(..3)));
+        let profile = read(&file.encode()).expect("a profile");
+        assert!(profile.lacks_blocks && !profile.has_allocs);
+        let whole = read(&one_stack().encode()).expect("a profile").total();
+        assert_eq!((profile.total().live, profile.total().live_bytes), (0, whole.live_bytes));
+        file.profile.sample_type[0].kind = file.string("alloc_space");
+        assert!(error(&file).ends_with("; this has alloc_space/bytes"));
     }
 
     #[test]

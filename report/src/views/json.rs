@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::profile::Sample;
+use crate::profile::{Profile, Sample};
 use crate::report::Report;
 use crate::symbols::Frame;
 use crate::terminal::json_text;
@@ -19,10 +19,9 @@ pub fn json(report: &Report, title: &str) -> String {
 }
 
 /// Returns two profiles, `new` and `old`, and the stacks whose live bytes or allocations changed.
-/// Changes of allocations are null unless both files count them.
+/// Changes of what not both files have are null.
 pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String {
-    let has_allocs = [new, old].iter().all(|report| report.profile().has_allocs);
-    let is_known = |value: &Value| has_allocs || value.is_live();
+    let is_known = |value: &Value| [new, old].iter().all(|it| value.is_in(it.profile()));
     let mut joined: BTreeMap<Vec<String>, Tally> = BTreeMap::new();
     for (stack, tally) in by_names(new) {
         joined.entry(stack).or_default().add(&tally);
@@ -37,11 +36,7 @@ pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String 
             known.into_iter().any(|value| tally.value(*value) != 0)
         })
         .map(|(stack, tally)| {
-            let mut change = numbers(&tally);
-            for (name, _) in VALUES.iter().filter(|(_, value)| !is_known(value)) {
-                change.insert((*name).to_owned(), Json::Null);
-                change.insert(format!("{name}_error"), Json::Null);
-            }
+            let mut change = numbers(&tally, is_known);
             change.insert("functions".to_owned(), json!(stack));
             Json::Object(change)
         })
@@ -77,7 +72,7 @@ fn file(report: &Report, title: &str) -> Json {
         "time_nanos": profile.time_nanos,
         "notes": notes.collect::<Map<_, _>>(),
         "warnings": report.symbols().notes(),
-        "total": numbers(&Tally::whole(profile)),
+        "total": numbers(&Tally::whole(profile), |value| is_counted(profile, value)),
         "frames": frames.all.iter().map(|it| frame(report, it)).collect::<Vec<_>>(),
         "stacks": stacks,
         "samples": profile.samples.iter().map(|it| sample(report, &types, it)).collect::<Vec<_>>(),
@@ -110,7 +105,8 @@ fn frame(report: &Report, frame: &Frame) -> Json {
 }
 
 fn sample(report: &Report, types: &Types, sample: &Sample) -> Json {
-    let mut out = numbers(&Tally::of(sample, report.profile()));
+    let profile = report.profile();
+    let mut out = numbers(&Tally::of(sample, profile), |value| is_counted(profile, value));
     out.insert("stack".to_owned(), json!(sample.stack));
     out.insert("type".to_owned(), json!(types.of(report, sample)));
     out.insert("size".to_owned(), json!(sample.size));
@@ -128,11 +124,19 @@ const VALUES: [(&str, Value); 4] = [
     ("allocations", Value::Allocations),
 ];
 
-fn numbers(tally: &Tally) -> Map<String, Json> {
+/// Whether a file has a number. Without allocations those of the live blocks stand for them.
+fn is_counted(profile: &Profile, value: &Value) -> bool {
+    value.is_bytes() || !profile.lacks_blocks
+}
+
+/// The numbers and their errors; null where they are not known.
+fn numbers(tally: &Tally, is_known: impl Fn(&Value) -> bool) -> Map<String, Json> {
     let mut out = Map::new();
     for (name, value) in VALUES {
-        out.insert(name.to_owned(), json!(tally.value(value)));
-        out.insert(format!("{name}_error"), json!(tally.error(value)));
+        let known = is_known(&value).then(|| (tally.value(value), tally.error(value)));
+        let (number, error) = known.unzip();
+        out.insert(name.to_owned(), json!(number));
+        out.insert(format!("{name}_error"), json!(error));
     }
     out
 }
@@ -179,6 +183,23 @@ mod tests {
             (&json!(3), &json!(2), &json!(1))
         );
         assert_eq!(sample["live_bytes_error"], json!(0.0));
+    }
+
+    #[test]
+    fn numbers_of_blocks_are_null_in_a_file_of_bytes_alone() {
+        let mut profile = report(File::default().path("main > f", 100, 4, 2)).profile().clone();
+        (profile.lacks_blocks, profile.has_allocs) = (true, false);
+        let report = Report::new(profile, &Search::default());
+        let one = parsed(&json(&report, "x"));
+        for numbers in [&one["total"], &one["samples"][0]] {
+            assert_eq!(numbers["live_bytes"], json!(200));
+            for name in ["live_blocks", "live_blocks_error", "allocations", "allocations_error"] {
+                assert_eq!(numbers[name], Json::Null, "{name}");
+            }
+        }
+        let old = self::report(File::default().path("main > f", 100, 4, 1));
+        let change = &parsed(&json_difference(&report, &old, ["n", "o"]))["changes"][0];
+        assert_eq!((&change["live_bytes"], &change["live_blocks"]), (&json!(100), &Json::Null));
     }
 
     #[test]

@@ -94,6 +94,8 @@ struct Columns<'a> {
     by: By,
     options: &'a Options,
     is_sampled: bool,
+    /// Whether it is known how many samples there are.
+    has_samples: bool,
     /// The other numbers, after the one that rows are sorted by.
     others: Vec<Value>,
 }
@@ -101,12 +103,16 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn new(reports: &[&Report], by: By, options: &'a Options) -> Columns<'a> {
         let all_have = |is: fn(&Profile) -> bool| reports.iter().all(|it| is(it.profile()));
-        let has_allocs = all_have(|it| it.has_allocs) && !by.is_of_live_blocks();
+        let is_shown = |value: &Value| {
+            *value != options.value
+                && (value.is_live() || !by.is_of_live_blocks())
+                && reports.iter().all(|it| value.is_in(it.profile()))
+        };
         let all = [Value::LiveBytes, Value::LiveBlocks, Value::AllocatedBytes, Value::Allocations];
-        let others = all[..if has_allocs { 4 } else { 2 }].iter().copied();
-        let others = others.filter(|value| *value != options.value).collect();
+        let others = all.into_iter().filter(is_shown).collect();
         let is_sampled = !all_have(|it| !it.is_sampled());
-        Columns { by, options, is_sampled, others }
+        let has_samples = is_sampled && all_have(|it| !it.lacks_blocks);
+        Columns { by, options, is_sampled, has_samples, others }
     }
 
     /// The title and the table.
@@ -141,7 +147,7 @@ impl<'a> Columns<'a> {
             cells.extend(with.map(|with| self.text(with, value, before.is_some())));
             let others = self.others.iter();
             cells.extend(others.map(|other| self.text(&row.tally, *other, before.is_some())));
-            if self.is_sampled {
+            if self.has_samples {
                 cells.push(row.tally.samples(value).to_string());
             }
             table.row(cells, frames(&row.lines));
@@ -165,7 +171,7 @@ impl<'a> Columns<'a> {
             header.push("with callees".to_owned());
         }
         header.extend(self.others.iter().map(|other| other.name().to_owned()));
-        if self.is_sampled {
+        if self.has_samples {
             header.push("samples".to_owned());
         }
         header
@@ -220,6 +226,7 @@ fn nothing(by: By, value: Value, is_change: bool) -> &'static str {
     match (by, is_change) {
         _ if by.is_of_live_blocks() && !value.is_live() => "known of live blocks only",
         (_, true) => "no change",
+        (By::Size, _) => "the file has no sizes",
         (By::Thread, _) => "the file has no threads",
         (By::Arena, _) => "the file has no arenas",
         _ => "none",
@@ -232,6 +239,30 @@ mod tests {
     use crate::read::testing::File;
     use crate::symbols::Search;
     use crate::testing::assert_golden;
+
+    /// What the file does not have is not shown as 0.
+    #[test]
+    fn a_file_of_bytes_alone_has_no_columns_of_blocks() {
+        let mut profile = File::default().stack(&[0x99], &[0, 0, 0, 4096], &[]).read();
+        profile.samples[0].counts.allocs = 0;
+        (profile.lacks_blocks, profile.has_allocs) = (true, false);
+        let shown = |profile: &Profile| {
+            let report = Report::new(profile.clone(), &Search::default());
+            let options = Options { by: vec![By::Site, By::Size], ..Options::default() };
+            overview(&report, "x", &options)
+        };
+        let views = "
+Sites by live bytes
+  live bytes       %
+    4.00 KiB  100.0%  0x99
+
+Sizes by live bytes: the file has no sizes
+";
+        assert!(shown(&profile).ends_with(views), "{}", shown(&profile));
+        profile.period = 1024;
+        let header = "\n  live bytes         ±       %\n    4.00 KiB  2.00 KiB  100.0%  0x99\n";
+        assert!(shown(&profile).contains(header), "{}", shown(&profile));
+    }
 
     fn file(live: i64) -> File {
         File::default()

@@ -145,6 +145,7 @@ impl Keys<'_> {
             By::Size => match sample.size {
                 Some(1) => "1 byte".to_owned(),
                 Some(size) => format!("{size} bytes"),
+                None if report.profile().lacks_blocks => return None,
                 None => format!("{} bytes on average", mean(sample)),
             },
             By::Thread => thread(sample)?,

@@ -12,8 +12,12 @@ pub(crate) fn text(report: &Report, title: &str, bytes: Bytes) -> String {
     let total = Tally::whole(profile);
     let mut lines = vec![title.to_owned(), format!("  {}", how(report))];
     let mut sum = |label: &str, of: Value, blocks: Value, unit: &str| {
-        let (of, blocks) = (number(&total, of, bytes), number(&total, blocks, bytes));
-        lines.push(format!("  {label:<11}{of} in {blocks} {unit}"));
+        let (of, count) = (number(&total, of, bytes), number(&total, blocks, bytes));
+        let blocks = match blocks.is_in(profile) {
+            true => format!("in {count} {unit}"),
+            false => format!("(the file has no numbers of {unit})"),
+        };
+        lines.push(format!("  {label:<11}{of} {blocks}"));
     };
     sum("live", Value::LiveBytes, Value::LiveBlocks, "blocks");
     if profile.has_allocs {
@@ -51,6 +55,7 @@ fn how(report: &Report) -> String {
         let period = profile.period;
         let corrected = if profile.classes.is_empty() { "" } else { "; corrected by exact counts" };
         let error = match profile.lacks_sizes() {
+            _ if profile.lacks_blocks => "one standard error at most",
             true => "one standard error at most, and ? for blocks, whose sizes the file lacks",
             false => "one standard error",
         };
@@ -105,6 +110,11 @@ mod tests {
         assert_eq!(how(&report), at_most);
         let text = text(&report, "a", Bytes::WithUnits);
         assert!(text.ends_with("\n  live       4.00 KiB ± 2.00 KiB in 3 ± ? blocks\n"), "{text}");
+        let profile = Profile { lacks_blocks: true, ..report.profile().clone() };
+        let text = self::text(&Report::new(profile, &Search::default()), "a", Bytes::WithUnits);
+        let lines = "a\n  estimates from samples, one in 1024 bytes; ± is one standard error at most\n  \
+                     live       4.00 KiB ± 2.00 KiB (the file has no numbers of blocks)\n";
+        assert_eq!(text, lines);
         let exact = ["prof.since_start=1", "class.512=900 1800"];
         let corrected = format!("{sampled}; corrected by exact counts");
         assert_eq!(how_of(&exact, 4096), corrected);

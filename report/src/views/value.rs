@@ -1,6 +1,6 @@
 //! The four numbers that a view can be made of.
 
-use crate::profile::Counts;
+use crate::profile::{Counts, Profile};
 
 /// A number of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,11 @@ impl Value {
             Value::AllocatedBytes => counts.alloc_bytes,
             Value::Allocations => counts.allocs,
         }
+    }
+
+    /// Whether a profile has it.
+    pub fn is_in(self, profile: &Profile) -> bool {
+        (self.is_live() || profile.has_allocs) && (self.is_bytes() || !profile.lacks_blocks)
     }
 
     /// Its name in a heading.
