@@ -175,6 +175,24 @@ pub(super) fn remove(address: usize, see: impl FnOnce(Known) -> bool) {
     }
 }
 
+/// Gives the sample at an address one of the `most` addresses behind it that no other sample has,
+/// and returns that. They have the same list. `None`: there is no sample.
+pub(super) fn hide(address: usize, most: usize) -> Option<usize> {
+    let place = Place::of(address);
+    debug_assert_eq!(place.hash, Place::of(address + most).hash);
+    if place.first().is_null() {
+        return None;
+    }
+    let _held = place.part.held.lock();
+    let find = |at: usize| list(place.first()).find(|sample| sample.address.get() == at);
+    let sample = find(address)?;
+    let new = (address + 1..address + most).find(|new| find(*new).is_none());
+    // So many at once share the last one.
+    let new = new.unwrap_or(address + most);
+    sample.address.set(new);
+    Some(new)
+}
+
 /// Gives the sample at an address another address, which has the same list.
 pub(super) fn rename(address: usize, new: usize) {
     let place = Place::of(address);

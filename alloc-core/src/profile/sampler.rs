@@ -194,27 +194,29 @@ pub(crate) fn note_and_tell_freed(address: usize) {
     tell_freed();
 }
 
-/// Added to the address of a sample while the memory of its block, which begins at a page, is moved
-/// elsewhere. From then on another block may have the address.
-const MOVING: usize = 1;
+/// The bits of a sample's address of which some are set while the memory of its block is moved
+/// elsewhere. No block has an address with one of them. From then on another block may have the
+/// address, and be moved too.
+const MOVING: usize = 7;
 
 /// Returns the address of a sample's block.
 pub(crate) fn address_of(known: &live::Known) -> usize {
     known.address & !MOVING
 }
 
-/// Notes that the memory of a large block, which may be a sample, is about to be moved.
-pub(crate) fn begin_move(address: usize) {
-    live::rename(address, address | MOVING);
+/// Notes that the memory of a large block is about to be moved. If it is a sample, returns the
+/// address that this has meanwhile, for [`end_move`].
+pub(crate) fn begin_move(address: usize) -> Option<usize> {
+    live::hide(address, MOVING)
 }
 
 /// Notes the end of what [`begin_move`] began. If the memory `is_moved`, the sample is freed, of
 /// which the program is told at once. The caller holds no lock.
-pub(crate) fn end_move(address: usize, is_moved: bool) {
+pub(crate) fn end_move(hidden: usize, is_moved: bool) {
     if is_moved {
-        note_and_tell_freed(address | MOVING);
+        note_and_tell_freed(hidden);
     } else {
-        live::rename(address | MOVING, address);
+        live::rename(hidden, hidden & !MOVING);
     }
 }
 
@@ -309,14 +311,17 @@ mod tests {
         };
         let requested = || live::at(address).map(|known| known.counts.requested());
         sample(1_000_001);
-        begin_move(address);
-        assert_eq!(requested(), None);
-        end_move(address, false);
+        let begin = || begin_move(address).expect("a sample");
+        let first = begin();
+        assert_eq!((requested(), begin_move(address)), (None, None));
+        end_move(first, false);
         assert_eq!(requested(), Some(1_000_001), "the system refused");
-        begin_move(address);
-        // Another thread is given the address before the move has ended.
+        let first = begin();
+        // Another thread is given the address before the move has ended, and moves its block too.
         sample(1_000_002);
-        end_move(address, true);
+        let second = begin();
+        end_move(first, true);
+        end_move(second, false);
         assert_eq!(requested(), Some(1_000_002));
         note_freed(address);
         assert_eq!(requested(), None);

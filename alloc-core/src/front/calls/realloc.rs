@@ -207,9 +207,9 @@ pub(crate) unsafe fn lengthened(
     let extent = entry.extent()?;
     let before = extent.bytes();
     let moving = Moving::begin(ptr);
-    sampled::move_begins(ptr as usize);
+    let sample = sampled::move_begins(ptr as usize);
     let longer = large::lengthen_by_move(extent, size, align);
-    sampled::move_ends(ptr as usize, longer.is_some());
+    sampled::move_ends(sample, longer.is_some());
     let longer = longer?;
     longer.note.set_operator(Operator::Unknown);
     probes::freed(ptr);

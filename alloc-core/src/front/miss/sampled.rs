@@ -154,17 +154,16 @@ pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena
     note_if_profiled(address, size, class.size(), arena);
 }
 
-/// Notes that the memory of a large block is about to be moved elsewhere.
-pub(crate) fn move_begins(address: usize) {
-    if sampler::is_on() {
-        sampler::begin_move(address);
-    }
+/// Notes that the memory of a large block is about to be moved elsewhere. Returns where its sample
+/// is kept meanwhile, if it is one, for [`move_ends`].
+pub(crate) fn move_begins(address: usize) -> Option<usize> {
+    sampler::is_on().then(|| sampler::begin_move(address)).flatten()
 }
 
 /// Notes the end of what [`move_begins`] began. `is_moved`: the block is free.
-pub(crate) fn move_ends(address: usize, is_moved: bool) {
-    if sampler::is_on() {
-        sampler::end_move(address, is_moved);
+pub(crate) fn move_ends(sample: Option<usize>, is_moved: bool) {
+    if let Some(sample) = sample {
+        sampler::end_move(sample, is_moved);
     }
 }
 
