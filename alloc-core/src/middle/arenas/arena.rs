@@ -364,16 +364,16 @@ impl Arena {
         self.life.complete_end();
     }
 
-    /// Brings the arena back to life, as if just made, if it has ended. Returns whether it had.
-    /// Called under the lock of the list.
-    pub(in crate::middle) fn revive(&self) -> bool {
-        let is_dead = self.life.is_dead();
-        if is_dead {
-            // No other thread changes an arena that has ended.
-            self.born.store(os::nanoseconds(), Relaxed);
-            self.life.revive();
-        }
-        is_dead
+    /// Whether the arena has ended, and may be brought back to life.
+    pub(in crate::middle) fn is_dead(&self) -> bool {
+        self.life.is_dead()
+    }
+
+    /// Brings the arena, which has ended, back to life. Its settings are those of an arena that was
+    /// just made. Called under the lock of the list.
+    pub(in crate::middle) fn revive(&self) {
+        self.born.store(os::nanoseconds(), Relaxed);
+        self.life.revive();
     }
 }
 
@@ -501,9 +501,11 @@ mod tests {
         assert!(arena.is_live() && arena.life.bind() && !arena.begin_end());
         arena.life.unbind();
         assert!(arena.begin_end() && !arena.is_live());
-        assert!(!arena.life.bind() && !arena.revive(), "it has not ended yet");
+        assert!(!arena.life.bind() && !arena.is_dead(), "it has not ended yet");
         arena.complete_end();
         assert_eq!(arena.life.ends(), ends + 1);
-        assert!(arena.revive() && arena.is_live() && arena.life.bound() == 0);
+        assert!(arena.is_dead());
+        arena.revive();
+        assert!(arena.is_live() && arena.life.bound() == 0);
     }
 }

@@ -114,7 +114,8 @@ impl Life {
 
     /// Makes the arena live again. No other thread changes the state of an arena that has ended.
     pub(in crate::middle) fn revive(&self) {
-        self.state.store(LIVE, Relaxed);
+        // Release: pairs with the SeqCst load in `count_in`, behind which its settings are seen.
+        self.state.store(LIVE, Ordering::Release);
     }
 }
 

@@ -105,11 +105,13 @@ pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
 /// Brings a destroyed arena back to life. `false`: it was not destroyed. Called under the lock of
 /// the list.
 pub(in crate::middle) fn revive(arena: &Arena) -> bool {
-    let is_alive = arena.revive();
-    if is_alive {
+    let is_dead = arena.is_dead();
+    if is_dead {
+        // First: once the arena is live, another thread may change its settings, and use it.
         begin_with_defaults(arena);
+        arena.revive();
     }
-    is_alive
+    is_dead
 }
 
 /// The decay time of an arena in milliseconds: -1 never, 0 at once.
@@ -213,4 +215,37 @@ pub(crate) fn oversize(arena: &Arena) -> usize {
 /// Sets from how many bytes on a freed run is given back at once; 0: no run is.
 pub(crate) fn set_oversize(arena: &Arena, bytes: usize) {
     arena.pages.lock().allocator.aging().set_oversize(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::system::provider::system::system;
+    use core::sync::atomic::AtomicBool;
+
+    #[test]
+    fn an_arena_lives_again_when_its_settings_are_in_place() {
+        static MAY_REVIVE: AtomicBool = AtomicBool::new(false);
+        // In no list, so that no other test brings it back to life.
+        let arena = Arena::new_at(4000, true, system()).expect("memory");
+        begin_with_defaults(arena);
+        arena.note_profiled(false);
+        assert!(arena.life().begin_end());
+        arena.complete_end();
+        let reviving = std::thread::spawn(|| {
+            while !MAY_REVIVE.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            revive(arena)
+        });
+        let pages = arena.pages.lock();
+        MAY_REVIVE.store(true, Relaxed);
+        // What is set next needs the lock.
+        while !arena.is_profiled() {
+            std::thread::yield_now();
+        }
+        assert!(!arena.is_live());
+        drop(pages);
+        assert!(reviving.join().expect("the other thread") && arena.is_live());
+    }
 }
