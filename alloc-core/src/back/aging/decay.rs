@@ -37,7 +37,8 @@ const fn smoothstep(step: u64) -> u64 {
 pub(crate) struct Decay {
     /// The decay time in milliseconds. -1 never purges, 0 purges at once.
     millis: isize,
-    /// The time at which the current epoch began.
+    /// The time at which the current epoch began, in milliseconds times [`STEPS`]: so an epoch is
+    /// `millis` long, and decay times that are no multiple of [`STEPS`] are exact.
     epoch_start: u64,
     /// The pages that were left unpurged at the end of the last epoch.
     unpurged: usize,
@@ -63,11 +64,17 @@ impl Decay {
         if pages == 0 || self.millis < 0 {
             return false;
         }
-        self.millis == 0 || now.saturating_sub(self.epoch_start) >= self.epoch_length()
+        self.millis == 0 || self.since_epoch(now) >= self.epoch_length()
     }
 
+    /// The time since the current epoch began, in milliseconds times [`STEPS`].
+    fn since_epoch(&self, now: u64) -> u64 {
+        now.saturating_mul(STEPS as u64).saturating_sub(self.epoch_start)
+    }
+
+    /// In milliseconds times [`STEPS`].
     fn epoch_length(&self) -> u64 {
-        (self.millis.max(0) as u64 / STEPS as u64).max(1)
+        self.millis.max(1) as u64
     }
 
     /// Moves decay to `now` (milliseconds, any origin) with `pages` unused pages, and returns how
@@ -80,7 +87,7 @@ impl Decay {
             return 0;
         }
         let length = self.epoch_length();
-        let elapsed = now.saturating_sub(self.epoch_start).checked_div(length).unwrap_or(0);
+        let elapsed = self.since_epoch(now).checked_div(length).unwrap_or(0);
         if elapsed == 0 {
             return usize::MAX;
         }
@@ -127,7 +134,8 @@ impl Decay {
                 low = middle + 1;
             }
         }
-        Some(self.epoch_start + low as u64 * self.epoch_length())
+        let due = self.epoch_start + low as u64 * self.epoch_length();
+        Some(due.div_ceil(STEPS as u64))
     }
 
     fn limit(&self) -> usize {
@@ -196,6 +204,21 @@ mod tests {
         // h(0.9) … h(0.0) of 1000, computed by hand: 991, 942, 836, 682, 500, 317, 163, 57, 8, 0
         // (cut, not rounded).
         assert_eq!(kept, [991, 942, 836, 682, 500, 317, 163, 57, 8, 0]);
+    }
+
+    #[test]
+    fn decay_times_that_are_no_multiple_of_the_steps_are_exact() {
+        for millis in [1, 3, 100, 199, 201, 399, 9999] {
+            let mut decay = Decay::new(millis as isize);
+            assert_eq!(decay.advance(1_000_000, 1000), 1000);
+            let mut pages = 1000;
+            if millis >= 100 {
+                pages = decay.advance(1_000_000 + millis / 2, 1000);
+                assert!((495..=510).contains(&pages), "{millis}: {pages}");
+            }
+            assert!(decay.next_due(pages).is_some_and(|due| due <= 1_000_000 + millis), "{millis}");
+            assert_eq!(decay.advance(1_000_000 + millis, pages), 0, "{millis}");
+        }
     }
 
     #[test]
