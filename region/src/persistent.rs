@@ -252,7 +252,7 @@ impl<T: Persist> Persistent<T> {
     /// # Errors
     /// See [`OpenError`]. The file is as it was.
     pub fn open(path: &CStr, size: usize, root: T) -> Result<Persistent<T>, OpenError> {
-        let region = SharedRegion::open_or_make(path, size)?;
+        let mut region = SharedRegion::open_or_make(path, size)?;
         let found = region.enter(|call| {
             if let Some(distance) = change(call, ROOT, Change::Get).after {
                 let is_same = change(call, TYPE, Change::Get).after == Some(fingerprint::<T>());
@@ -264,7 +264,11 @@ impl<T: Persist> Persistent<T> {
                 && change(call, ROOT, Change::Set(distance)).after.is_some();
             if is_noted { Ok(distance) } else { Err(OpenError::NoRoom) }
         });
-        let distance = found.unwrap_or(Err(OpenError::NoRegion))?;
+        let found = found.unwrap_or(Err(OpenError::NoRegion));
+        if found.is_err() {
+            region.remove_if_made();
+        }
+        let distance = found?;
         let root = block_at::<T>(&region, distance).ok_or(OpenError::NoRegion)?;
         Ok(Persistent { region, root })
     }

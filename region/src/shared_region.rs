@@ -58,6 +58,11 @@ impl SharedRegion {
         Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder })
     }
 
+    /// Lets the end of the value remove the file, if it was made for this value.
+    pub(crate) fn remove_if_made(&mut self) {
+        self.mapping.get_mut().remove_if_made();
+    }
+
     /// Lets the end of the value remove the file.
     pub fn remove_when_closed(&mut self) {
         self.mapping.get_mut().remove_when_closed();

@@ -63,6 +63,30 @@ fn push(list: &Persistent<List>, number: u64) {
     list.root().length.fetch_add(1, Ordering::Relaxed);
 }
 
+/// A root that is larger than the least room.
+#[repr(C)]
+struct Large([u64; 1 << 16]);
+
+// SAFETY: the fields keep the promises.
+unsafe impl Persist for Large {}
+
+#[test]
+fn a_file_that_was_made_for_nothing_is_removed() {
+    let file = File::new("for-nothing");
+    let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
+    let too_large = || SharedRegion::open_or_make(&path, usize::MAX).map(|_| ());
+    let no_root = || Persistent::open(&path, 1, Large([0; 1 << 16])).map(|_| ());
+    assert_eq!((too_large(), file.0.exists()), (Err(libc::ENOMEM), false));
+    assert_eq!((no_root(), file.0.exists()), (Err(OpenError::NoRoom), false));
+    // One that was there stays.
+    fs::write(&file.0, "").unwrap();
+    assert_eq!((too_large(), file.0.exists()), (Err(libc::ENOMEM), true));
+    assert_eq!((no_root(), file.0.exists()), (Err(OpenError::NoRoom), true));
+    fs::remove_file(&file.0).unwrap();
+    drop(file.open(List::default()).expect("a region"));
+    assert!(file.0.exists());
+}
+
 #[test]
 fn a_list_is_there_again() {
     let file = File::new("list");

@@ -29,6 +29,8 @@ pub(super) struct File {
     descriptor: AtomicI32,
     device: u64,
     inode: u64,
+    /// Whether the file was made when it was opened.
+    is_made: bool,
     /// Whether closing removes the file.
     is_removed: AtomicBool,
 }
@@ -36,7 +38,22 @@ pub(super) struct File {
 impl File {
     /// Opens a regular file for reading and writing, and makes it if there is none.
     pub(super) fn open(path: &CStr) -> Result<File, c_int> {
-        File::open_as(path, libc::O_CREAT)
+        match File::open_as(path, 0) {
+            Err(libc::ENOENT) => {}
+            file => return file,
+        }
+        match File::open_as(path, libc::O_CREAT | libc::O_EXCL) {
+            // Another process was faster, or a link leads to no file.
+            Err(libc::EEXIST) => File::open_as(path, libc::O_CREAT),
+            file => file,
+        }
+    }
+
+    /// Lets closing remove the file, if it was made when it was opened.
+    pub(super) fn remove_if_made(&self) {
+        if self.is_made {
+            self.remove_when_closed();
+        }
     }
 
     fn open_as(path: &CStr, flags: c_int) -> Result<File, c_int> {
@@ -56,7 +73,8 @@ impl File {
         }
         let (device, inode) = (status.st_dev, status.st_ino);
         let descriptor = AtomicI32::new(descriptor);
-        Ok(File { descriptor, device, inode, is_removed: AtomicBool::new(false) })
+        let is_made = flags & libc::O_EXCL != 0;
+        Ok(File { descriptor, device, inode, is_made, is_removed: AtomicBool::new(false) })
     }
 
     /// The descriptor, for a mapping.
@@ -215,6 +233,11 @@ impl File {
     /// Lets closing remove the file.
     pub(super) fn remove_when_closed(&self) {
         self.is_removed.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets closing leave the file.
+    pub(super) fn keep_when_closed(&self) {
+        self.is_removed.store(false, Ordering::Relaxed);
     }
 
     /// Returns whether closing removes the file.

@@ -1,5 +1,6 @@
 //! Addresses for regions that processes share.
 
+use super::front::FRONT;
 use crate::errno;
 use crate::random::random;
 use core::ffi::{c_int, c_void};
@@ -11,6 +12,9 @@ const LOWEST: usize = 1 << 44;
 const CHOICES: u64 = 1 << 24;
 const STEP: usize = 2 << 20;
 const ATTEMPTS: usize = 32;
+
+/// Addresses for a file that can grow, if the system allows so many.
+const WINDOW: usize = 16 << 30;
 
 /// Returns an address at which so many bytes can be mapped. Source: vmalloc(3), `vmmaddress`.
 pub fn any_address(size: usize) -> Option<usize> {
@@ -32,6 +36,26 @@ fn is_unused(address: usize, size: usize) -> bool {
 pub(super) fn map_shared(address: usize, size: usize, descriptor: c_int) -> Result<usize, c_int> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     map(address, size, protection, libc::MAP_SHARED | libc::MAP_NORESERVE, descriptor)
+}
+
+/// Maps the addresses of a new region with so much room: [`WINDOW`], or fewer if the system does
+/// not allow so many. Returns where they begin, and how many there are.
+pub(super) fn map_window(
+    descriptor: c_int,
+    base: usize,
+    room: usize,
+) -> Result<(usize, usize), c_int> {
+    let mut window = WINDOW.max(room.saturating_mul(2));
+    loop {
+        let base = if base == 0 { any_address(window).unwrap_or(0) } else { base };
+        match map_shared(base, window, descriptor) {
+            Ok(start) => return Ok((start, window)),
+            Err(libc::ENOMEM) if window / 2 >= FRONT + room => {
+                window = (window / 2).next_multiple_of(lumalloc::PAGE);
+            }
+            Err(code) => return Err(code),
+        }
+    }
 }
 
 fn map(

@@ -34,9 +34,6 @@ const LEAST: usize = 64 * lumalloc::PAGE;
 /// What a region grows by at least.
 const GROWTH: usize = 64 << 10;
 
-/// Addresses for a file that can grow, if the system allows so many.
-const WINDOW: usize = 16 << 30;
-
 /// What holds the memory.
 enum Backing {
     File(File),
@@ -75,8 +72,9 @@ pub struct FileForm {
 }
 
 impl Mapping {
-    /// Maps the region that lies in a file. Makes the file if there is none. Returns `None` while
-    /// another process makes the region: see [`when_made`].
+    /// Maps the region that lies in a file. Makes the file if there is none; it is removed again if
+    /// the region does not get ready. Returns `None` while another process makes the region: see
+    /// [`when_made`].
     ///
     /// # Errors
     /// A number of `errno`: `EINVAL` if the file holds something else, or was cut off;
@@ -87,7 +85,12 @@ impl Mapping {
         match found {
             Found::Foreign => Err(libc::EINVAL),
             Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form).map(Some),
-            Found::Nothing => Mapping::of_new_file(file, form).map(Some),
+            // The process that made the file has removed it meanwhile.
+            Found::Nothing if file::identity_of(path) != Some(file.identity()) => Ok(None),
+            Found::Nothing => {
+                file.remove_if_made();
+                Mapping::of_new_file(file, form).map(Some)
+            }
         }
     }
 
@@ -115,7 +118,7 @@ impl Mapping {
         }
         file.write_start(front::MAKING)?;
         file.reserve(0, FRONT)?;
-        let (start, window) = map_window(&file, form.base, room)?;
+        let (start, window) = memory::map_window(file.descriptor(), form.base, room)?;
         let backing = Backing::File(file);
         let mapping = Mapping { start, window, backing, is_new: true, is_alone: true };
         let limit = if form.grows { window - FRONT } else { room };
@@ -233,7 +236,15 @@ impl Mapping {
     pub fn ready(&self) {
         self.front().ready();
         if let Backing::File(file) = &self.backing {
+            file.keep_when_closed();
             file.lock(Locked::Together);
+        }
+    }
+
+    /// Lets the end of the mapping remove the file, if it was made for this mapping.
+    pub fn remove_if_made(&self) {
+        if let Backing::File(file) = &self.backing {
+            file.remove_if_made();
         }
     }
 
@@ -332,22 +343,6 @@ unsafe impl Discipline for Mapping {
 /// Returns how many bytes a region has room for, if so many are wanted.
 fn room(size: usize) -> Option<usize> {
     size.max(LEAST).checked_next_multiple_of(lumalloc::PAGE).filter(|size| *size <= 1 << 45)
-}
-
-/// Maps the addresses of a new region with so much room: [`WINDOW`], or fewer if the system does
-/// not allow so many. Returns where they begin, and how many there are.
-fn map_window(file: &File, base: usize, room: usize) -> Result<(usize, usize), c_int> {
-    let mut window = WINDOW.max(room.saturating_mul(2));
-    loop {
-        let base = if base == 0 { any_address(window).unwrap_or(0) } else { base };
-        match memory::map_shared(base, window, file.descriptor()) {
-            Ok(start) => return Ok((start, window)),
-            Err(libc::ENOMEM) if window / 2 >= FRONT + room => {
-                window = (window / 2).next_multiple_of(lumalloc::PAGE);
-            }
-            Err(code) => return Err(code),
-        }
-    }
 }
 
 /// Calls `attempt` until another process has made its region. Who calls this holds no lock: that
