@@ -80,15 +80,24 @@ impl File {
     }
 
     /// Gives the file, which is new, the mode and the owner of the regular file at a path, as it
-    /// would have if that one were written to. `more` is added to the mode. If the system refuses,
-    /// the file stays as it is.
+    /// would have if that one were written to. `more` is added to the mode. If the system refuses
+    /// the group, nobody gets more rights by that than before.
     fn resemble(&self, path: &CStr, more: libc::mode_t) {
         const PERMISSIONS: libc::mode_t = 0o777;
         let Some(present) = regular(path) else { return };
+        let mode = present.st_mode & PERMISSIONS;
+        let has_group = self.belongs_to(present.st_uid, present.st_gid)
+            || self.belongs_to(libc::uid_t::MAX, present.st_gid);
+        let mode = if has_group { mode } else { for_another_group(mode) };
         // SAFETY: the file is open.
-        unsafe { libc::fchown(self.0, present.st_uid, present.st_gid) };
-        // SAFETY: as above.
-        unsafe { libc::fchmod(self.0, present.st_mode & PERMISSIONS | more) };
+        unsafe { libc::fchmod(self.0, mode | more) };
+    }
+
+    /// Gives the file to an owner, or leaves that for the number -1, and to a group. `false`: the
+    /// system refuses.
+    fn belongs_to(&self, owner: libc::uid_t, group: libc::gid_t) -> bool {
+        // SAFETY: the file is open.
+        unsafe { libc::fchown(self.0, owner, group) == 0 }
     }
 
     fn read(&self, buffer: &mut [u8]) -> usize {
@@ -99,6 +108,13 @@ impl File {
             }
         }
     }
+}
+
+/// The mode of a file in place of one of another group: the group and all others have the rights
+/// that both had. Who was in the group is one of the others now.
+fn for_another_group(mode: libc::mode_t) -> libc::mode_t {
+    let both = mode >> 3 & mode & 0o7;
+    mode & 0o700 | both << 3 | both
 }
 
 impl Drop for File {
@@ -488,6 +504,36 @@ mod tests {
         let before = owner();
         write_whole(&c_path(&path), Name::Given, put).expect("a file");
         assert_eq!(owner(), before);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn a_file_of_another_group_gives_it_no_rights() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        const NOBODY: u32 = 65534;
+        let directory = directory("lumalloc-group");
+        let all = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&directory, all).expect("a mode");
+        let path = directory.join("profile");
+        for (mode, expected) in [(0o640, 0o600), (0o664, 0o644), (0o604, 0o600), (0o755, 0o755)] {
+            std::fs::write(&path, "").expect("a file");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("a mode");
+            if chown(&path, Some(1), Some(1)).is_err() {
+                // Only root can make a file whose group it cannot give to a file as another user.
+                break;
+            }
+            let path = path.clone();
+            let as_nobody = std::thread::spawn(move || {
+                // SAFETY: the calls change the user of this thread for files alone.
+                unsafe { libc::setfsgid(NOBODY) };
+                // SAFETY: as above.
+                unsafe { libc::setfsuid(NOBODY) };
+                write_whole(&c_path(&path), Name::Given, |sink| sink.put(b"x")).expect("a file");
+                let status = std::fs::metadata(&path).expect("the file");
+                (status.uid(), status.gid(), status.mode() & 0o7777)
+            });
+            assert_eq!(as_nobody.join().expect("no panic"), (NOBODY, NOBODY, expected));
+        }
         std::fs::remove_dir_all(&directory).expect("removed");
     }
 

@@ -131,8 +131,49 @@ fn behind_links(path: &Path) -> PathBuf {
     path
 }
 
-/// Gives a new file the owner and the permissions of the one that it replaces.
+/// Gives a new file the owner and the permissions of the one that it replaces. If the system
+/// refuses the group, this one and all others get the rights that both had: nobody gets more.
 fn alike(file: &File, present: &Metadata) -> std::io::Result<()> {
-    file.set_permissions(Permissions::from_mode(present.mode() & 0o777))?;
-    fchown(file, Some(present.uid()), Some(present.gid()))
+    let owners = [Some(present.uid()), None];
+    let has_group = owners.iter().any(|owner| fchown(file, *owner, Some(present.gid())).is_ok());
+    let mode = present.mode() & 0o777;
+    let both = mode >> 3 & mode & 0o7;
+    let mode = if has_group { mode } else { mode & 0o700 | both << 3 | both };
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+
+    #[test]
+    #[allow(unsafe_code, reason = "the standard library does not change the user of a thread")]
+    fn an_output_of_another_group_gives_it_no_rights() {
+        const NOBODY: u32 = 65534;
+        let directory = std::env::temp_dir().join(format!("lumalloc-out-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+        let path = directory.join("out");
+        for (mode, expected) in [(0o640, 0o600), (0o664, 0o644), (0o604, 0o600), (0o755, 0o755)] {
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            if chown(&path, Some(1), Some(1)).is_err() {
+                // Only root can make a file whose group it cannot give to a file as another user.
+                break;
+            }
+            let path = path.clone();
+            let as_nobody = std::thread::spawn(move || {
+                // SAFETY: the calls change the user of this thread for files alone.
+                unsafe { libc::setfsgid(NOBODY) };
+                // SAFETY: as above.
+                unsafe { libc::setfsuid(NOBODY) };
+                write("x", Some(&path)).unwrap();
+                let status = std::fs::metadata(&path).unwrap();
+                (status.uid(), status.gid(), status.mode() & 0o7777)
+            });
+            assert_eq!(as_nobody.join().unwrap(), (NOBODY, NOBODY, expected));
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }
