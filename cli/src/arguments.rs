@@ -12,6 +12,7 @@ use crate::map::arguments::MapArguments;
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
+use crate::standard_output;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, value_parser};
@@ -247,7 +248,12 @@ pub(crate) fn as_written(mut error: clap::Error, words: &[OsString]) -> clap::Er
 /// own, because 2 may be the program's.
 pub(crate) fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
     let is_run = words.get(1).is_some_and(|word| word == "run");
-    let written = answer.print().and_then(|()| std::io::stdout().flush());
+    let written = match answer.use_stderr() {
+        true => answer.print(),
+        false => {
+            standard_output::open().and_then(|mut out| answer.print().and_then(|()| out.flush()))
+        }
+    };
     match written {
         Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
             Failure::new(format!("standard output: {}", reason(&error))).show()

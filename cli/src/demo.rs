@@ -18,6 +18,7 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::arguments::DemoArguments;
 use crate::failure::{Failure, Outcome, no_runtime, reason};
+use crate::standard_output;
 use interruption::interrupted;
 use progress::Progress;
 use sample::{Sample, Side};
@@ -39,7 +40,9 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
     })?;
     let colour = format::wants_colour(io::stdout().is_terminal());
     let table = Table { lines: &description(arguments), samples: &samples, colour };
-    write(&table.render(), &mut io::stdout().lock())
+    let mut out = standard_output::open()
+        .map_err(|error| Failure::new(format!("cannot write the table: {}", reason(&error))))?;
+    write(&table.render(), &mut out)
 }
 
 /// Writes the table. Whoever reads a pipe may have seen enough.

@@ -25,6 +25,8 @@ mod region;
 mod replay;
 mod run;
 mod service;
+#[allow(unsafe_code)] // asks for a descriptor before main
+mod standard_output;
 #[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
 mod switch;
 

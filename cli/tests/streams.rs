@@ -70,6 +70,21 @@ fn refused(command: &str, message: &str) {
     assert_eq!(script(command), expected, "{command}");
 }
 
+/// Rust's runtime opens /dev/null in its place.
+#[test]
+fn output_that_is_closed_is_said() {
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+    let heap = file("closed.heap", heap.as_bytes());
+    let out = format!("{heap}.out");
+    let message = "standard output: bad file descriptor";
+    refused(&format!("\"$L\" heap --json '{heap}' >&-"), &format!("heap: {message}"));
+    refused(&format!("\"$L\" mprof '{heap}' >&-"), &format!("mprof: {message}"));
+    refused("\"$L\" --version >&-", message);
+    // Nothing is written to it.
+    let done = (Some(0), String::new(), String::new());
+    assert_eq!(script(&format!("\"$L\" heap --json '{heap}' -o '{out}' >&-")), done);
+}
+
 #[test]
 fn help_that_cannot_be_written_is_said() {
     for words in ["--help", "--version", "-h", "help", "run --help", "region stat --help"] {
