@@ -74,13 +74,16 @@ pub(crate) fn save_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
         });
     }
     let mut path = NAME.with(|path| path.clone());
+    let mut origin = Name::Given;
     if path.as_c_str().is_empty() {
         path.push(DEFAULT_NAME.to_bytes());
+        origin = Name::MadeUp;
     }
     if is_child() {
         path.push(b".").and_then(|path| path.push_number(u64::from(process_id())));
+        origin = Name::MadeUp;
     }
-    write_whole(path.as_c_str(), Name::Given, pprof::write).map_err(|error| {
+    write_whole(path.as_c_str(), origin, pprof::write).map_err(|error| {
         tell(path.as_c_str(), error);
         Refusal::Unwritten(error)
     })

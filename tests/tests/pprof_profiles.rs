@@ -107,7 +107,6 @@ fn profiles_need_no_memory() {
 }
 
 /// Runs the program of mprof in a directory. Returns what it wrote to standard error.
-/// Runs the program of mprof in a directory. Returns what it wrote to standard error.
 fn mprof(directory: &Path, arguments: &[&str], conf: &str) -> (PathBuf, String) {
     let program = cc("mprof_data.c", &[]);
     let output = Run::preloaded(&program).args(arguments).dir(directory).conf(conf).output();
@@ -127,6 +126,18 @@ fn mprof_counts_each_allocation_and_writes_its_data_at_exit() {
     let (program, errors) = mprof(&directory, &["once"], "mprof:true");
     assert_eq!(errors, "");
     assert_eq!(widgets(&program, &directory.join("mprof.data")), (10_000, 5000));
+}
+
+/// Others may know the name before, and have it lead to a file that is not theirs to write.
+#[test]
+fn mprof_does_not_write_through_a_link_of_the_usual_name() {
+    let directory = scratch("mprof-link");
+    let (victim, link) = (directory.join("victim"), directory.join("mprof.data"));
+    std::fs::write(&victim, "precious").expect("written");
+    std::os::unix::fs::symlink("victim", &link).expect("a link");
+    assert_eq!(mprof(&directory, &["once"], "mprof:true").1, "");
+    assert_eq!(std::fs::read(&victim).expect("the file"), b"precious");
+    assert!(std::fs::symlink_metadata(&link).expect("the data").is_file());
 }
 
 #[test]

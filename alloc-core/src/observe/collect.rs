@@ -303,10 +303,9 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     space.extent_avail = counts.spares;
     space.abandoned_vm = counts.abandoned * PAGE;
     space.metadata_edata = counts.records * size_of::<Extent>();
-    if !stats.initialized {
-        return add_classes(stats, &pages);
+    if stats.initialized {
+        space.base = size_of::<Arena>() + pages.slabs.record_bytes + space.metadata_edata;
     }
-    space.base = size_of::<Arena>() + pages.slabs.record_bytes + space.metadata_edata;
     add_classes(stats, &pages);
 }
 

@@ -203,9 +203,10 @@ fn settle(monotone: &mut Monotone, served: &mut Served) {
             Number::One(value) => *value = monotone.settle(family.name, labels, *value, resets),
             Number::Many(Histogram { buckets, sum }) => {
                 for (bound, count) in buckets {
-                    *count = monotone.settle(family.name, format!("le {bound}"), *count, false);
+                    let place = format!("{labels}\0le {bound}");
+                    *count = monotone.settle(family.name, place, *count, false);
                 }
-                *sum = monotone.settle(family.name, "sum".into(), *sum, false);
+                *sum = monotone.settle(family.name, format!("{labels}\0sum"), *sum, false);
             }
         }
     }
@@ -220,5 +221,25 @@ fn resets(family: &Family, label: &str) -> bool {
             keys.is_some_and(|keys| keys.iter().any(reset))
         }
         _ => family.keys.iter().any(reset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_of_different_labels_are_settled_apart() {
+        let family = families().iter().find(|family| family.kind == Kind::Histogram);
+        let family = family.expect("a histogram");
+        let histogram = |label: &'static str, count: f64| Sample {
+            labels: vec![("of", label.into())],
+            value: Number::Many(Histogram { buckets: vec![(8.0, count)], sum: count * 8.0 }),
+            created: None,
+        };
+        let samples = vec![histogram("a", 9.0), histogram("b", 2.0)];
+        let mut served = Served { family, samples: samples.clone() };
+        settle(&mut Monotone::default(), &mut served);
+        assert_eq!(served.samples, samples);
     }
 }
