@@ -225,25 +225,20 @@ pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
 fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     let _pass = PASS.lock();
     settle_all();
-    let mut look = Look::new(0, true, wanted);
-    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
-    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    give_holes(wanted);
     for arena in arena_list::all().filter(|arena| wanted(arena)) {
         arena.purge_unless_hooked(0, 0);
     }
 }
 
-/// Gives back the free pages inside slabs, and the pages of each arena that have been unused
-/// longest, until the arena has at most `spare` unused ones. Ends when `most` pages have gone.
-/// Returns how many have; with those inside slabs it may be more. Arenas that keep their unused
-/// pages, or have hooks, are left out. Does nothing while a pass runs.
+/// Gives back the pages of each arena that have been unused longest, until it has at most `spare`
+/// unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
+/// inside slabs it may be more. Returns how many have. Arenas that keep their unused pages, or have
+/// hooks, are left out. Does nothing while a pass runs.
 pub(crate) fn trim(spare: usize, most: usize) -> usize {
     let Some(_pass) = PASS.try_lock() else { return 0 };
     settle_all();
-    let mut look = Look::new(0, true, &|arena| !arena.keeps_unused());
-    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
-    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
-    let mut gone = look.given();
+    let mut gone = 0;
     for arena in arena_list::all().filter(|arena| !arena.keeps_unused()) {
         let dirty = || arena.pages.lock().allocator.counts().dirty;
         let before = dirty();
@@ -251,7 +246,18 @@ pub(crate) fn trim(spare: usize, most: usize) -> usize {
         arena.purge_unless_hooked(spare.max(before.saturating_sub(left)), usize::MAX);
         gone += before.saturating_sub(dirty());
     }
+    if gone < most {
+        gone += give_holes(&|arena| !arena.keeps_unused());
+    }
     gone
+}
+
+/// Gives back the free pages inside slabs of the `wanted` arenas. Returns how many.
+fn give_holes(wanted: &dyn Fn(&Arena) -> bool) -> usize {
+    let mut look = Look::new(0, true, wanted);
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    look.given()
 }
 
 fn settle_all() {
