@@ -3,6 +3,8 @@
 //! They are computed by integers, because a program may have asked for a signal at each inexact
 //! operation on floating-point numbers (`feenableexcept`).
 
+use core::num::NonZero;
+
 /// Returns an exponential variable whose mean is 1, in units of 2^-64. `draw` returns 64 random
 /// bits.
 ///
@@ -32,25 +34,22 @@ pub(crate) fn exponential(mut draw: impl FnMut() -> u64) -> u128 {
 /// Returns the number of trials from one success to the next, at least 1, where one in `mean`
 /// trials succeeds. A mean above 2^32 counts as 2^32.
 pub(crate) fn gap(mean: usize, draw: impl FnMut() -> u64) -> usize {
-    let mean = (mean as u64).min(1 << 32);
-    if mean <= 1 {
-        return 1;
-    }
+    let mean = NonZero::new((mean as u64).min(1 << 32));
+    let Some(mean) = mean.filter(|mean| mean.get() > 1) else { return 1 };
     // A Poisson process with this many events in a trial has one or more with the chance 1 / mean.
     let events = u128::from(events_in_a_trial(mean));
-    usize::try_from(exponential(draw) / events).unwrap_or(usize::MAX).saturating_add(1)
+    let fails = exponential(draw).checked_div(events).unwrap_or(0);
+    usize::try_from(fails).unwrap_or(usize::MAX).saturating_add(1)
 }
 
 /// Returns -ln(1 - 1 / mean) in units of 2^-64. `mean` is 2 to 2^32.
-fn events_in_a_trial(mean: u64) -> u64 {
+fn events_in_a_trial(mean: NonZero<u64>) -> u64 {
     // 1/m + 1/2m^2 + 1/3m^3 …
-    let (mut sum, mut power) = (0, u64::MAX);
-    for n in 1.. {
-        power /= mean;
-        if power < n {
-            break;
-        }
+    let (mut sum, mut power, mut n) = (0, u64::MAX / mean, NonZero::<u64>::MIN);
+    while power >= n.get() {
         sum += power / n;
+        power /= mean;
+        n = n.saturating_add(1);
     }
     sum
 }
@@ -121,7 +120,7 @@ mod tests {
     fn the_events_in_a_trial_are_those_of_a_poisson_process() {
         for mean in [2, 3, 7, 10, 100, 4096, 1_000_000, 1 << 32] {
             let expected = -(-1.0 / mean as f64).ln_1p();
-            let got = events_in_a_trial(mean) as f64 / UNITS;
+            let got = NonZero::new(mean).map_or(0, events_in_a_trial) as f64 / UNITS;
             assert!((got / expected - 1.0).abs() < 1e-9, "{got} for {mean}: {expected}");
         }
     }
