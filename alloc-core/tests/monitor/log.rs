@@ -100,8 +100,8 @@ pub(crate) fn check_order(events: &mut [Event]) -> HashMap<usize, usize> {
     check_order_but(events, 0)
 }
 
-/// As [`check_order`], where the recording began during an operation of so many other threads, which
-/// it has not seen.
+/// As [`check_order`], where the recording began during an operation of so many other threads,
+/// which it has not seen.
 pub(crate) fn check_order_but(events: &mut [Event], under_way: usize) -> HashMap<usize, usize> {
     let is_allocation = |event: &Event| matches!(event.what, What::Allocated { .. });
     events.sort_by_key(|event| (event.time, is_allocation(event)));
