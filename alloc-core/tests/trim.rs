@@ -1,4 +1,4 @@
-//! What a process with one thread gives back when its use of memory has collapsed, in children.
+//! What a process with one thread gives back when its use of memory has fallen far, in children.
 //! This program allocates by lumalloc. Decay times are longer than the tests.
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// After so many milliseconds a process has earned more than the least that is given back.
+/// After so many milliseconds the budget is larger than the least that is given back.
 const OLD_ENOUGH: u64 = 1000;
 
 #[test]
@@ -75,9 +75,9 @@ fn often() {
         dirty(64 * MIB);
     }
     let gone = (pages() - before) as u128;
-    let earned = (u128::from(OLD_ENOUGH) + begin.elapsed().as_millis() + 2000) * 10;
+    let by_time = (u128::from(OLD_ENOUGH) + begin.elapsed().as_millis() + 2000) * 10;
     // Twice the heap at its largest, to be on the safe side.
-    let bound = 2 * (64 * MIB / 4096) as u128 + earned;
+    let bound = 2 * (64 * MIB / 4096) as u128 + by_time;
     assert!((4096..bound).contains(&gone), "{gone} of {bound}");
 }
 

@@ -89,7 +89,7 @@ fn is_much_below(peak: isize, now: isize) -> bool {
 }
 
 /// Returns whether what is handed out has fallen far, and to a third of its peak or less.
-pub(crate) fn has_collapsed() -> bool {
+pub(crate) fn has_fallen_to_third() -> bool {
     let (peak, now) = (peak(), NOW.load(Relaxed));
     is_much_below(peak, now) && now <= peak / 3
 }
@@ -110,8 +110,8 @@ pub(crate) fn spare() -> usize {
     (NOW.load(Relaxed) / PART).max(0).cast_unsigned()
 }
 
-/// Notes that what is unused now has been given back. What is handed out has collapsed again once
-/// it has fallen by a quarter more: pages become unused after most of their blocks.
+/// Notes that what is unused now has been given back. It has fallen to a third again once it has
+/// fallen by a quarter more: pages become unused after most of their blocks.
 pub(crate) fn note_trimmed() {
     let next = NOW.load(Relaxed) / 4 * 3;
     PEAK_BEFORE.store(0, Relaxed);

@@ -3,8 +3,8 @@
 //!
 //! Such a process gets no background thread, and while it sleeps nobody makes a pass. So its thread
 //! gives back what has become unused when it frees. This takes time, and more if the process needs
-//! the memory again. Therefore only so many pages go back as the process has earned: each page that
-//! its heap has grown by, once, and some for each millisecond. What is left ages as it does in any
+//! the memory again. Therefore a process has a budget of pages that go back: each page that its
+//! heap has grown by, once, and some for each millisecond. What is left ages as it does in any
 //! process.
 
 use crate::ground::os;
@@ -13,15 +13,15 @@ use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Pages earned in a millisecond: 40 MiB in a second. To give a page back and to fault it in again
-/// takes some 0.8 µs, so a process that does nothing else loses 1 % of its time.
+/// What a millisecond adds to the budget, in pages: 40 MiB in a second. To give a page back and to
+/// fault it in again takes some 0.8 µs, so a process that does nothing else loses 1 % of its time.
 const PER_MILLI: u64 = 10;
-/// The milliseconds whose pages are kept, at most.
+/// The milliseconds that the budget counts at most.
 const KEPT: u64 = 60_000;
 /// The milliseconds after the start in which none is given back, because most processes that are so
 /// young end soon.
 const YOUNG: u64 = 100;
-/// As long as fewer are earned none is given back: huge pages lose their size with the first one.
+/// With a smaller budget no page is given back, because the first one that is splits a huge page.
 const LEAST: usize = (16 << 20) / PAGE;
 /// So many are given back in one step, which takes some 2 ms, or twice what came back at once.
 const STEP: usize = (64 << 20) / PAGE;
@@ -29,24 +29,24 @@ const STEP: usize = (64 << 20) / PAGE;
 /// The pages of the heap at its largest, and how many of them went back once.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 static WENT_BACK: AtomicUsize = AtomicUsize::new(0);
-/// The time, by [`os::coarse_millis`], from which on pages are earned.
+/// The time, by [`os::coarse_millis`], from which on milliseconds count.
 static SINCE: AtomicU64 = AtomicU64::new(0);
 
-/// Begins to earn pages. Called once, at start.
+/// Begins to count milliseconds. Called once, at start.
 pub(super) fn begin() {
     SINCE.store(os::coarse_millis() + YOUNG, Relaxed);
 }
 
 /// Gives back unused pages of all arenas, beyond what may stay unused beside what is handed out, if
-/// that has fallen to a third and as far as they are earned. Returns whether the next slow path is
-/// to go on with it. Does nothing unless it `is_wanted`. The caller holds no lock.
+/// that has fallen to a third and as far as the budget allows. Returns whether the next slow path
+/// is to go on with it. Does nothing unless it `is_wanted`. The caller holds no lock.
 pub(super) fn step(is_wanted: bool) -> bool {
-    if !is_wanted || !handed_out::has_collapsed() {
+    if !is_wanted || !handed_out::has_fallen_to_third() {
         return false;
     }
     LARGEST.fetch_max(handed_out::peak_bytes() / PAGE, Relaxed);
     let by_growth = LARGEST.load(Relaxed).saturating_sub(WENT_BACK.load(Relaxed));
-    let (since, by_time) = earned(SINCE.load(Relaxed), os::coarse_millis());
+    let (since, by_time) = budget_by_time(SINCE.load(Relaxed), os::coarse_millis());
     let most = by_growth + by_time;
     if by_time == 0 || most < LEAST {
         return false;
@@ -68,8 +68,8 @@ pub(super) fn all(is_wanted: bool) {
     while step(is_wanted) {}
 }
 
-/// Returns from when on pages are earned at the time `now`, and how many there are by then.
-fn earned(since: u64, now: u64) -> (u64, usize) {
+/// Returns from when on milliseconds count at the time `now`, and how many pages they add by then.
+fn budget_by_time(since: u64, now: u64) -> (u64, usize) {
     let since = since.max(now.saturating_sub(KEPT));
     (since, (now.saturating_sub(since) * PER_MILLI) as usize)
 }
@@ -79,12 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_earned_for_some_time() {
+    fn milliseconds_count_for_some_time() {
         let per_milli = PER_MILLI as usize;
-        assert_eq!(earned(1000, 1000), (1000, 0));
-        assert_eq!(earned(1000, 3000), (1000, 2000 * per_milli));
-        assert_eq!(earned(1000, KEPT + 2000), (2000, KEPT as usize * per_milli));
-        // Those of a time that is yet to come are used.
-        assert_eq!(earned(2000, 1999), (2000, 0));
+        assert_eq!(budget_by_time(1000, 1000), (1000, 0));
+        assert_eq!(budget_by_time(1000, 3000), (1000, 2000 * per_milli));
+        assert_eq!(budget_by_time(1000, KEPT + 2000), (2000, KEPT as usize * per_milli));
+        // What is to come by then was used in advance.
+        assert_eq!(budget_by_time(2000, 1999), (2000, 0));
     }
 }
