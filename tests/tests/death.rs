@@ -64,6 +64,31 @@ fn double_free_of_a_small_block() {
     }
 }
 
+/// The thread that finds the mistake holds locks. A handler that waited for them would never end.
+#[test]
+fn a_handler_of_the_signal_may_allocate_and_fork() {
+    for conf in ["", "hardened:true", "guarded_sample:1", "prof:true,lg_prof_sample:0"] {
+        for (size, place) in [
+            ("16", "exit"),
+            ("16", "flush"),
+            ("16", "thread"),
+            ("4096", "flush"),
+            ("200000", "exit"),
+        ] {
+            let program = cc("death_handler.c", &[]);
+            let output = Run::preloaded(program).args(&[size, place]).conf(conf).output();
+            let what = format!("{conf}: {size} bytes, found at {place}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(ending(output.status), "signal 6", "{what}\n{said}");
+            assert!(
+                said.contains("double free of ") && said.ends_with("\nhandled\n"),
+                "{what}: {said}"
+            );
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "reported\n", "{what}");
+        }
+    }
+}
+
 /// The hardened tier checks each free, whichever function is called.
 #[test]
 fn a_message_says_where_the_mistake_may_be_older_than_the_calls() {

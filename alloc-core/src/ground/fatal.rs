@@ -53,6 +53,25 @@ pub(crate) fn set_reporter(reporter: Reporter) {
     REPORTER.store(reporter as *mut (), Ordering::Relaxed);
 }
 
+static ENDING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets the function that is called before the process ends by SIGABRT, for which the program may
+/// have a handler. It must not wait for a lock.
+pub(crate) fn set_ending(ending: fn()) {
+    ENDING.store(ending as *mut (), Ordering::Relaxed);
+}
+
+/// Ends the process by SIGABRT.
+fn abort() -> ! {
+    let ending = ENDING.load(Ordering::Relaxed);
+    if !ending.is_null() {
+        // SAFETY: only `set_ending` stores here, and it stores only functions of this type.
+        let ending = unsafe { core::mem::transmute::<*mut (), fn()>(ending) };
+        ending();
+    }
+    os::abort()
+}
+
 /// Blocks of up to so many bytes are looked at some time after they were freed.
 static SEEN_LATE: AtomicUsize = AtomicUsize::new(0);
 const MAY_BE_OLDER: &str = "<lumalloc>: the mistake may be older than these calls, because small \
@@ -107,7 +126,7 @@ pub(super) fn die_beside(line: &mut Words, others: &[Trace], behind: &str) -> ! 
         *to = *other;
     }
     report(line, &traces, behind);
-    os::abort()
+    abort()
 }
 
 /// A block that is free already was freed again. Found when the block is returned to its slab.
@@ -268,7 +287,7 @@ pub(crate) fn out_of_memory(size: usize) -> ! {
 pub(crate) fn bad_option() -> ! {
     let text = b"<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).\n";
     super::message::write(text);
-    os::abort()
+    abort()
 }
 
 /// There was a warning, and by `abort:true` that is fatal. The warning itself was written before.
@@ -276,7 +295,7 @@ pub(crate) fn bad_option() -> ! {
 #[inline(never)]
 pub(crate) fn warning() -> ! {
     super::message::write(b"<lumalloc>: Abort (abort:true) on a warning (see above).\n");
-    os::abort()
+    abort()
 }
 
 /// Appends return addresses.

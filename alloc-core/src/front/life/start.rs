@@ -6,7 +6,7 @@ use crate::back::aging::{limit, soft_limit};
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::watch::{self, Observer};
-use crate::front::modes::{diversion, guarded};
+use crate::front::modes::{diversion, guarded, last_heap};
 use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::fatal;
@@ -34,6 +34,7 @@ fn start() -> bool {
         return true;
     }
     trace::set_walk(&messages::WALK);
+    fatal::set_ending(last_heap::begin);
     if !start.are_options_read {
         // SAFETY: this thread holds START, and sets `are_options_read` before it releases the lock.
         unsafe { read_options() };

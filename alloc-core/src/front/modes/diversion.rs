@@ -80,4 +80,10 @@ pub(crate) fn turn_on() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
+/// Diverts calls to these functions from now on, whatever they were diverted to before.
+pub(crate) fn turn_to(table: &'static Diversion) {
+    OFFER.store(core::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
+    turn_on();
+}
+
 weak_symbol!(table_address, "LUMALLOC_DIVERSION_0_1");

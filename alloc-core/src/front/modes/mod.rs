@@ -15,3 +15,5 @@ pub(crate) mod block_size;
 pub(crate) mod judge;
 #[allow(unsafe_code)]
 pub(crate) mod operators;
+#[allow(unsafe_code)]
+pub(crate) mod last_heap;

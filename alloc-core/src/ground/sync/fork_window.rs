@@ -4,6 +4,9 @@
 //! registered before those of the allocator. What they allocate takes locks that the thread has
 //! already. So a lock that is taken is taken again there, and a release releases nothing: the fork
 //! releases all locks afterwards.
+//!
+//! A thread that ends the process by a fatal error is in such a time too, because it may hold
+//! locks, and a handler of the program may call the allocator or fork.
 
 #[cfg(not(loom))]
 use crate::ground::os;
@@ -18,7 +21,7 @@ const NOBODY: usize = 0;
 #[cfg(not(loom))]
 static FORKER: AtomicUsize = AtomicUsize::new(NOBODY);
 
-/// Begins the time. The calling thread has just taken all locks.
+/// Begins the time. The calling thread has just taken all locks, or ends the process.
 #[cfg(not(loom))]
 pub(crate) fn begin() {
     FORKER.store(os::thread_address(), Relaxed);
