@@ -27,9 +27,17 @@ impl File {
         File::open_with_mode(path, how, USUAL)
     }
 
+    /// Opens a file, and waits for nobody: a pipe that nobody reads cannot be opened for writing.
     fn open_with_mode(path: &CStr, how: c_int, mode: libc::mode_t) -> Result<File, c_int> {
-        let file = system_calls::open(path, how | libc::O_CLOEXEC, mode);
+        const AT_ONCE: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = system_calls::open(path, how | AT_ONCE, mode);
         if file < 0 { Err(last_error()) } else { Ok(File(file)) }
+    }
+
+    /// Lets writes wait for the reader of a pipe.
+    fn let_writes_wait(&self) {
+        // SAFETY: the file is open, and only here.
+        unsafe { libc::fcntl(self.0, libc::F_SETFL, 0) };
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
@@ -299,8 +307,8 @@ fn status(path: &CStr) -> Option<libc::stat> {
 /// of the one that ends last stays. It has the mode of the file that it replaces.
 ///
 /// Under a name that the program gave, a device, a pipe and what a symbolic link leads to are
-/// written to directly, as `/dev/stdout`. Under one that was made up the file takes their place,
-/// because others may know such a name before.
+/// written to directly, as `/dev/stdout`; a pipe that nobody reads is an error, `ENXIO`. Under one
+/// that was made up the file takes their place, because others may know such a name before.
 ///
 /// # Errors
 /// The system's error number. The file of that name is then as it was before, unless it was written
@@ -336,7 +344,7 @@ pub fn write_whole(
 
 fn write_directly(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
     const HOW: c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-    let file = keep_errno(|| File::open(path, HOW))?;
+    let file = keep_errno(|| File::open(path, HOW).inspect(File::let_writes_wait))?;
     to_descriptor(file.0, write)
 }
 
@@ -420,15 +428,22 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_written_to_unless_the_name_was_made_up() {
+        use std::io::Read;
         use std::os::unix::fs::FileTypeExt;
+        const MORE_THAN_A_PIPE_HOLDS: usize = 200_000;
         let directory = directory("lumalloc-special");
         let [pipe, link, file] = ["pipe", "link", "file"].map(|name| directory.join(name));
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
         assert!(made.success());
         let path = c_path(&pipe);
-        let writer =
-            std::thread::spawn(move || write_whole(&path, Name::Given, |sink| sink.put(b"piped")));
-        assert_eq!(std::fs::read(&pipe).expect("what comes in"), b"piped");
+        let put = |sink: &mut dyn Sink| sink.put(&[7; MORE_THAN_A_PIPE_HOLDS]);
+        assert_eq!(write_whole(&path, Name::Given, put), Err(libc::ENXIO), "nobody reads it");
+        for_each_piece(&path, |piece| panic!("nobody wrote {piece:?}"));
+        let mut reader = std::fs::File::options().read(true).write(true).open(&pipe).expect("it");
+        let writer = std::thread::spawn(move || write_whole(&path, Name::Given, put));
+        let mut read = std::vec![0; MORE_THAN_A_PIPE_HOLDS];
+        reader.read_exact(&mut read).expect("what comes in");
+        assert!(read.iter().all(|byte| *byte == 7));
         assert_eq!(writer.join().expect("no panic"), Ok(()));
         assert!(std::fs::metadata(&pipe).expect("the pipe").file_type().is_fifo());
         std::os::unix::fs::symlink("file", &link).expect("a link");
