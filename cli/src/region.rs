@@ -75,15 +75,11 @@ fn failure(what: impl std::fmt::Display) -> Failure {
     Failure::new(format!("region: {what}"))
 }
 
-/// Opens the region in a file. A file that is missing or empty is left so.
+/// Opens the region in a file.
 fn open(path: &Path) -> Outcome<SharedRegion> {
     let broken = |what: String| failure(format!("{}: {what}", path.display()));
-    let status = std::fs::metadata(path).map_err(|error| broken(reason(&error)))?;
     let name = CString::new(path.as_os_str().as_bytes());
     let name = name.map_err(|_| broken("not a path".to_owned()))?;
-    if status.is_file() && status.len() == 0 {
-        return Err(broken("no region".to_owned()));
-    }
     SharedRegion::open(&name).map_err(|code| {
         broken(match code {
             libc::EINVAL => "no region, or cut off".to_owned(),

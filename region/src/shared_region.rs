@@ -32,19 +32,20 @@ impl SharedRegion {
     /// Opens the region in a file, which exists.
     ///
     /// # Errors
-    /// A number of `errno`: `EINVAL` if it holds no region, or is cut off; `EADDRINUSE` if
-    /// something else lies at the region's addresses; and those of the system.
+    /// A number of `errno`: `ENOENT` if there is no file, and none is made; `EINVAL` if it holds no
+    /// region, or is cut off; `EADDRINUSE` if something else lies at the region's addresses; and
+    /// those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
-        let mapping = when_made(|| Mapping::of_file(path, FileForm::default()))?;
-        if mapping.is_new() { Err(libc::EINVAL) } else { SharedRegion::of(mapping) }
+        let form = FileForm { exists: true, ..FileForm::default() };
+        SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)
     }
 
     /// Opens the region in a file, with room for at least `size` bytes. Makes the file and the
     /// region if there is none.
     ///
     /// # Errors
-    /// As for [`SharedRegion::open`]; `ENOMEM` if the region cannot be so large; `ENOSPC` if the
-    /// disk is full.
+    /// As for [`SharedRegion::open`], but `ENOENT` only if there is no directory; `ENOMEM` if the
+    /// region cannot be so large; `ENOSPC` if the disk is full.
     pub fn open_or_make(path: &CStr, size: usize) -> Result<SharedRegion, c_int> {
         let form = FileForm { size, ..FileForm::default() };
         SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)

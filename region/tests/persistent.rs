@@ -279,6 +279,20 @@ fn a_process_in_a_region_keeps_others_out_without_the_lock_of_the_file() {
     assert_eq!(status, 0);
 }
 
+#[test]
+fn opening_what_is_no_region_makes_none() {
+    let file = File::new("none");
+    let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
+    let error = || SharedRegion::open(&path).err();
+    assert_eq!(error(), Some(libc::ENOENT));
+    assert!(!file.0.exists());
+    fs::write(&file.0, "").unwrap();
+    assert_eq!(error(), Some(libc::EINVAL));
+    assert_eq!(fs::metadata(&file.0).unwrap().len(), 0);
+    drop(file.open(0u64).unwrap());
+    assert_eq!(error(), None);
+}
+
 /// Unlocks a file that this process has open.
 fn unlock(path: &Path) {
     let is_it = |descriptor: &i32| {

@@ -129,7 +129,7 @@ fn the_command_tells_what_is_wrong_with_a_file() {
     }
     for (name, what) in [
         ("none", "no such file or directory"),
-        ("empty", "no region"),
+        ("empty", "no region, or cut off"),
         ("text", "no region, or cut off"),
         ("zeros", "no region, or cut off"),
         (".", "is a directory"),

@@ -55,7 +55,7 @@ pub unsafe extern "C" fn vmmopenat(
     base: *mut c_void,
     round: usize,
 ) -> *mut Vmalloc {
-    let form = FileForm { base: base.addr(), size: round, grows: true };
+    let form = FileForm { base: base.addr(), size: round, grows: true, exists: false };
     // SAFETY: the caller's promise.
     unsafe { opened(file, -1, form) }
 }

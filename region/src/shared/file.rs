@@ -38,7 +38,7 @@ pub(super) struct File {
 impl File {
     /// Opens a regular file for reading and writing, and makes it if there is none.
     pub(super) fn open(path: &CStr) -> Result<File, c_int> {
-        match File::open_as(path, 0) {
+        match File::open_existing(path) {
             Err(libc::ENOENT) => {}
             file => return file,
         }
@@ -47,6 +47,11 @@ impl File {
             Err(libc::EEXIST) => File::open_as(path, libc::O_CREAT),
             file => file,
         }
+    }
+
+    /// Opens a regular file, which exists, for reading and writing.
+    pub(super) fn open_existing(path: &CStr) -> Result<File, c_int> {
+        File::open_as(path, 0)
     }
 
     /// Lets closing remove the file, if it was made when it was opened.
@@ -90,7 +95,7 @@ impl File {
         }
         let mut place = [0; libc::PATH_MAX as usize];
         let path = maps::path_at(start, &mut place);
-        let opened = path.and_then(|path| File::open_as(path, 0).ok());
+        let opened = path.and_then(|path| File::open_existing(path).ok());
         let Some(other) = opened.filter(|other| other.identity() == self.identity()) else {
             return;
         };

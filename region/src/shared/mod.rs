@@ -69,6 +69,8 @@ pub struct FileForm {
     pub size: usize,
     /// Whether it can grow as far as there are addresses.
     pub grows: bool,
+    /// Whether it exists already. Then no file is made, and none is changed.
+    pub exists: bool,
 }
 
 impl Mapping {
@@ -80,13 +82,14 @@ impl Mapping {
     /// A number of `errno`: `EINVAL` if the file holds something else, or was cut off;
     /// `EADDRINUSE` if something else lies at the region's addresses.
     pub fn of_file(path: &CStr, form: FileForm) -> Result<Option<Mapping>, c_int> {
-        let file = File::open(path)?;
+        let file = if form.exists { File::open_existing(path)? } else { File::open(path)? };
         let Some((found, is_alone)) = claim(&file)? else { return Ok(None) };
         match found {
             Found::Foreign => Err(libc::EINVAL),
             Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form).map(Some),
             // The process that made the file has removed it meanwhile.
             Found::Nothing if file::identity_of(path) != Some(file.identity()) => Ok(None),
+            Found::Nothing if form.exists => Err(libc::EINVAL),
             Found::Nothing => {
                 file.remove_if_made();
                 Mapping::of_new_file(file, form).map(Some)
