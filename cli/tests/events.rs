@@ -184,7 +184,8 @@ fn files_that_cannot_be_read_are_named() {
     let directory = Directory::new("unusable")
         .with("text", b"Dear reader,\n")
         .with("empty", b"")
-        .with("late", &damaged);
+        .with("late", &damaged)
+        .with("whole", &damaged[..at]);
     for (file, what) in [
         ("nowhere", "no such file or directory"),
         (".", "is a directory"),
@@ -196,11 +197,22 @@ fn files_that_cannot_be_read_are_named() {
     }
     let (status, text, errors) = directory.run(&["late"]);
     assert_eq!((status, text.as_str()), (Some(1), LINES));
-    let what =
-        format!("late: the chunk E at byte {at} is damaged: an event is of the unknown kind 3");
+    let what = format!(
+        "late: the chunk E at byte {at} is damaged: an event is of the unknown kind 3; the events \
+         behind that are missing"
+    );
     assert!(errors.ends_with(&format!("lumalloc: events: {what}\n")), "{errors}");
-    assert_eq!(directory.run(&["late", "-o", "out"]).0, Some(1));
-    assert!(!directory.0.join("out").exists());
+    for view in ["--analyze", "--lifetimes", "--pins"] {
+        let (status, text, errors) = directory.run(&["late", view]);
+        let (_, undamaged, _) = directory.run(&["whole", view]);
+        assert_eq!((status, text), (Some(1), undamaged), "{view}");
+        assert!(errors.ends_with(&format!("lumalloc: events: {what}\n")), "{errors}");
+        let (status, text, _) = directory.run(&["late", view, "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let warnings = json["warnings"].as_array().expect("warnings");
+        assert!(warnings.contains(&what.clone().into()), "{view} {warnings:?}");
+        assert_eq!(status, Some(1));
+    }
 }
 
 #[test]

@@ -28,6 +28,11 @@ impl Chunk {
         Input::new(source, self.from, self.end)
     }
 
+    /// Where it begins.
+    pub(super) fn at(&self) -> u64 {
+        self.from - HEAD
+    }
+
     /// The message for what is wrong with it; none if it is only cut off.
     pub(super) fn trouble(&self, trouble: Trouble) -> Result<(), String> {
         let what = match trouble {
@@ -37,7 +42,7 @@ impl Chunk {
             Trouble::Unreadable(what) => return Err(what),
         };
         let tag = char::from(self.tag).escape_default();
-        Err(format!("the chunk {tag} at byte {} is damaged: {what}", self.from - HEAD))
+        Err(format!("the chunk {tag} at byte {} is damaged: {what}", self.at()))
     }
 
     /// The message for what is wrong with it, and what of the recording is missing by that; none if
@@ -49,7 +54,7 @@ impl Chunk {
         let lost = match self.tag {
             b'M' => "the mappings behind that are missing, and functions in them have no names",
             b'S' => "the stacks behind that are missing, and their events are shown without one",
-            b'E' => "its events are missing",
+            b'E' => "the events behind that are missing",
             b'O' => "the old blocks behind that are missing",
             b'F' => "its message of the allocator is missing",
             _ => "it is left out",
@@ -172,7 +177,7 @@ mod tests {
         for (tag, lost) in [
             ('M', "the mappings behind that are missing, and functions in them have no names"),
             ('S', "the stacks behind that are missing, and their events are shown without one"),
-            ('E', "its events are missing"),
+            ('E', "the events behind that are missing"),
             ('O', "the old blocks behind that are missing"),
             ('F', "its message of the allocator is missing"),
             ('Z', "it is left out"),

@@ -64,20 +64,21 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Begins with the first event. The error says what is wrong with the chunk.
+    /// Begins with the first event. The error says why the file cannot be read.
     pub(super) fn new(index: &'a Index, events: &'a Events) -> Result<Decoder<'a>, String> {
         let mut input = events.chunk.input(&index.source);
         let mut head = || Ok::<_, Trouble>((input.number()?, input.number()?, input.number()?));
         // The index has the head, so it is complete.
         let (thread, time, left) = match head() {
             Ok(head) => head,
-            Err(trouble) => events.chunk.trouble(trouble).map(|()| (0, 0, 0))?,
+            Err(trouble) => index.note(&events.chunk, trouble).map(|_| (0, 0, 0))?,
         };
         let ahead = VecDeque::new();
         Ok(Decoder { index, events, input, thread, time, address: 0, left, ahead })
     }
 
-    /// The next event. The error says what is wrong with the chunk.
+    /// The next event: none behind damage, which the index notes. The error says why the file
+    /// cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Event>, String> {
         match self.ahead.pop_front() {
             Some(event) => Ok(Some(event)),
@@ -112,7 +113,7 @@ impl<'a> Decoder<'a> {
             Ok(event) => Ok(event),
             Err(trouble) => {
                 self.left = 0;
-                self.events.chunk.trouble(trouble).map(|()| None)
+                self.index.note(&self.events.chunk, trouble).map(|_| None)
             }
         }
     }
@@ -154,16 +155,12 @@ mod tests {
     use super::super::testing::{File, Happens, START, number};
     use super::*;
 
-    fn decoded(file: &File) -> (Vec<Event>, Result<(), String>) {
+    fn decoded(file: &File) -> (Vec<Event>, Vec<String>) {
         let index = Index::read(Source::Memory(file.bytes.clone())).expect("it is read");
         let mut decoder = Decoder::new(&index, &index.events[0]).expect("a head");
-        let mut events = Vec::new();
-        loop {
-            match decoder.next() {
-                Ok(Some(event)) => events.push(event),
-                end => return (events, end.map(|_| ())),
-            }
-        }
+        let events = std::iter::from_fn(|| decoder.next().expect("it is read")).collect();
+        assert_eq!(decoder.next(), Ok(None));
+        (events, index.damage())
     }
 
     fn event(time: u64, thread: u64, address: u64, kind: Kind) -> Event {
@@ -189,10 +186,10 @@ mod tests {
             event(3, 5, 0x1000, Kind::Allocation(0)),
             event(7, 6, 0x2000, Kind::Deletion(u64::MAX)),
         ];
-        assert_eq!(decoded(&sample()), (expected.to_vec(), Ok(())));
+        assert_eq!(decoded(&sample()), (expected.to_vec(), vec![]));
         let mut cut = sample();
         cut.bytes.truncate(cut.bytes.len() - 1);
-        assert_eq!(decoded(&cut), (expected[..2].to_vec(), Ok(())));
+        assert_eq!(decoded(&cut), (expected[..2].to_vec(), vec![]));
     }
 
     #[test]
@@ -212,10 +209,12 @@ mod tests {
         let at = File::default().bytes.len();
         let of = |events: &[&[u8]]| {
             let payload = [&[5, 0, events.len() as u8][..], &events.concat()].concat();
-            let (_, end) = decoded(&File::default().chunk(b'E', &payload));
-            end.expect_err("damaged")
+            decoded(&File::default().chunk(b'E', &payload)).1
         };
-        let expected = |what: &str| format!("the chunk E at byte {at} is damaged: {what}");
+        let expected = |what: &str| {
+            let lost = "the events behind that are missing";
+            [format!("the chunk E at byte {at} is damaged: {what}; {lost}")]
+        };
         assert_eq!(of(&[&[3]]), expected("an event is of the unknown kind 3"));
         assert_eq!(
             of(&[&[0, 2, 8, 7]]),

@@ -21,7 +21,7 @@ const NO_DELETION: &str = "notask\tnochain";
 ///
 /// # Errors
 ///
-/// The file is damaged, or the text cannot be written.
+/// The file cannot be read, or the text cannot be written.
 pub fn dump(names: &mut Names<'_>, options: &Options, out: &mut dyn Write) -> Result<(), Stop> {
     let recording = names.recording();
     let analysis = Analysis::new(names, options)?;

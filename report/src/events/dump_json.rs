@@ -18,7 +18,7 @@ use crate::terminal::json_text;
 ///
 /// # Errors
 ///
-/// The file is damaged, or the text cannot be written.
+/// The file cannot be read, or the text cannot be written.
 pub fn dump_json(
     names: &mut Names<'_>,
     options: &Options,

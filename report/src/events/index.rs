@@ -1,6 +1,9 @@
 //! Everything of an event file but the events: the process, mappings, stacks, messages, and where
 //! the events lie.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use super::chunks::{Chunk, find};
 use super::mappings::Mappings;
 use super::source::{Input, Source, Trouble};
@@ -73,8 +76,9 @@ pub(crate) struct Index {
     pub(super) last: u64,
     /// Whether the end of the file is missing.
     pub(super) is_cut: bool,
-    /// The chunks of which not everything could be read, and what is missing by that.
-    pub(super) damage: Vec<String>,
+    /// The chunks of which not everything could be read, by their places, and what is missing by
+    /// that. Chunks of events are read later than the others, and more than once.
+    damage: RefCell<BTreeMap<u64, String>>,
 }
 
 impl Index {
@@ -103,20 +107,32 @@ impl Index {
             messages: Vec::new(),
             dropped: 0,
             is_cut: is_cut || chunks.last().is_none_or(|last| last.tag != b'Z'),
-            damage: Vec::new(),
+            damage: RefCell::default(),
         };
         for chunk in rest {
             if let Err(trouble) = index.read_chunk(*chunk, &mut chunk.input(&source))
-                && let Some(loss) = chunk.loss(trouble)?
+                && index.note(chunk, trouble)?
             {
                 index.stacks.are_incomplete |= chunk.tag == b'S';
-                index.damage.push(loss);
             }
         }
         index.source = source;
         index.events.sort_by_key(|events| events.time);
         index.old.sort_by_key(|old| old.time);
         Ok(index)
+    }
+
+    /// Notes what is wrong with a chunk. Returns whether something of it is missing by that, beside
+    /// what is cut off. The error says why the file cannot be read.
+    pub(super) fn note(&self, chunk: &Chunk, trouble: Trouble) -> Result<bool, String> {
+        let Some(loss) = chunk.loss(trouble)? else { return Ok(false) };
+        self.damage.borrow_mut().entry(chunk.at()).or_insert(loss);
+        Ok(true)
+    }
+
+    /// What is damaged in the chunks that were read so far, in the order of the file.
+    pub(super) fn damage(&self) -> Vec<String> {
+        self.damage.borrow().values().cloned().collect()
     }
 
     fn read_chunk(&mut self, chunk: Chunk, input: &mut Input<'_>) -> Result<(), Trouble> {
@@ -264,7 +280,8 @@ mod tests {
             let file = File::default().chunk(tag as u8, payload).end(9, 5);
             let index = read(&file).expect("it is read");
             let begin = format!("the chunk {tag} at byte {at} is damaged: {what}; ");
-            let [damage] = &index.damage[..] else { panic!("{:?}", index.damage) };
+            let damage = index.damage();
+            let [damage] = &damage[..] else { panic!("{damage:?}") };
             assert!(damage.starts_with(&begin), "{damage}");
             // What follows is read.
             assert_eq!((index.dropped, index.last, index.is_cut), (5, START + 9, false));

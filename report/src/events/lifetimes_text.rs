@@ -25,7 +25,7 @@ soon    freed by the same thread with at most one other allocation of it in betw
 ///
 /// # Errors
 ///
-/// The file is damaged, or the text cannot be written.
+/// The file cannot be read, or the text cannot be written.
 pub fn lifetimes(
     names: &mut Names<'_>,
     options: &Options,
@@ -77,7 +77,7 @@ fn table(found: &Lifetimes, top: usize) -> Table {
 ///
 /// # Errors
 ///
-/// The file is damaged, or the text cannot be written.
+/// The file cannot be read, or the text cannot be written.
 pub fn lifetimes_json(
     names: &mut Names<'_>,
     options: &Options,

@@ -19,11 +19,10 @@ pub(crate) struct OldBlock {
     pub(super) seen: u32,
 }
 
-/// Returns the old blocks in the order of the file, and what is missing by damage. A block that an
-/// event before allocated is not old, although it was live when the old blocks were looked at.
-/// Events end where a chunk of them is damaged: who reads them all is told that.
-pub(super) fn find(index: &Index) -> Result<(Vec<OldBlock>, Vec<String>), String> {
-    let (mut found, mut damage) = (Vec::new(), Vec::new());
+/// Returns the old blocks in the order of the file. A block that an event before allocated is not
+/// old, although it was live when the old blocks were looked at.
+pub(super) fn find(index: &Index) -> Result<Vec<OldBlock>, String> {
+    let mut found = Vec::new();
     let mut known = HashSet::new();
     // The blocks that the events so far allocated and did not delete.
     let mut new = HashSet::new();
@@ -37,7 +36,7 @@ pub(super) fn find(index: &Index) -> Result<(Vec<OldBlock>, Vec<String>), String
         }
         let mut blocks = Vec::new();
         if let Err(trouble) = read(index, old, &mut blocks) {
-            damage.extend(old.chunk.loss(trouble)?);
+            index.note(&old.chunk, trouble)?;
         }
         found.extend(
             blocks
@@ -45,7 +44,7 @@ pub(super) fn find(index: &Index) -> Result<(Vec<OldBlock>, Vec<String>), String
                 .filter(|block| !new.contains(&block.address) && known.insert(block.address)),
         );
     }
-    Ok((found, damage))
+    Ok(found)
 }
 
 fn read(index: &Index, old: &OldBlocks, into: &mut Vec<OldBlock>) -> Result<(), Trouble> {
@@ -68,8 +67,8 @@ mod tests {
 
     fn found(file: &File) -> (Vec<u64>, Vec<String>) {
         let index = Index::read(Source::Memory(file.bytes.clone())).expect("it is read");
-        let (blocks, damage) = find(&index).expect("they are read");
-        (blocks.iter().map(|block| block.address).collect(), damage)
+        let blocks = find(&index).expect("they are read");
+        (blocks.iter().map(|block| block.address).collect(), index.damage())
     }
 
     #[test]
@@ -101,6 +100,6 @@ mod tests {
     #[test]
     fn damaged_events_leave_the_old_blocks() {
         let file = File::default().chunk(b'E', &[5, 0, 1, 3]).old(9, &[[0x30, 8, 0]]);
-        assert_eq!(found(&file), (vec![0x30], vec![]));
+        assert_eq!(found(&file).0, [0x30]);
     }
 }

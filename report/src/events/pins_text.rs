@@ -21,7 +21,7 @@ touched all pages that blocks of the row touch
 ///
 /// # Errors
 ///
-/// The file is damaged, or the text cannot be written.
+/// The file cannot be read, or the text cannot be written.
 pub fn pins(names: &mut Names<'_>, options: &Options, out: &mut dyn Write) -> Result<(), Stop> {
     let recording = names.recording();
     let found = Pins::new(names, options)?;

@@ -27,7 +27,7 @@ impl Recording {
     /// # Errors
     ///
     /// The message names the file and says why nothing of it can be shown. That the file is cut off
-    /// is no error, and what is damaged beside the events neither: see [`Recording::damage`].
+    /// is no error, and what is damaged behind its begin neither: see [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Recording> {
         let source =
             Source::open(path, MAGIC).map_err(|error| Error::of_file(path, reason(&error)))?;
@@ -35,9 +35,8 @@ impl Recording {
     }
 
     fn read(source: Source, path: &Path) -> std::result::Result<Recording, String> {
-        let mut index = Index::read(source)?;
-        let (old, damage) = old::find(&index)?;
-        index.damage.extend(damage);
+        let index = Index::read(source)?;
+        let old = old::find(&index)?;
         Ok(Recording { path: path.to_owned(), index, old })
     }
 
@@ -78,9 +77,11 @@ impl Recording {
         notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
     }
 
-    /// What is damaged beside the events, and what is missing by that. The rest is shown.
+    /// What is damaged, and what is missing by that. The rest is shown. Damage of events is known
+    /// once they have been read.
     pub fn damage(&self) -> Option<Error> {
-        let (first, others) = self.index.damage.split_first()?;
+        let damage = self.index.damage();
+        let (first, others) = damage.split_first()?;
         let what = match others.len() {
             0 => first.clone(),
             1 => format!("{first}; 1 other chunk is damaged too"),
@@ -222,14 +223,15 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_events_name_the_file() {
-        let file = File::default().chunk(b'E', &[5, 0, 1, 3]);
+    fn damage_of_events_is_told_once() {
+        let file = File::default().chunk(b'E', &[5, 0, 1, 3]).chunk(b'F', &[]);
         let at = File::default().bytes.len();
-        let first =
-            Recording::of(&file).events().next().map(|event| event.map_err(|it| it.to_string()));
+        let recording = Recording::of(&file);
+        assert_eq!(recording.events().count() + recording.events().count(), 0);
         let what = format!(
-            "x.events: the chunk E at byte {at} is damaged: an event is of the unknown kind 3"
+            "x.events: the chunk E at byte {at} is damaged: an event is of the unknown kind 3; the \
+             events behind that are missing; 1 other chunk is damaged too"
         );
-        assert_eq!(first.map(|event| event.err()), Some(Some(what)));
+        assert_eq!(recording.damage().map(|it| it.to_string()), Some(what));
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 /// What went wrong.
 #[derive(Debug)]
 pub enum Stop {
-    /// The file is damaged, or cannot be read.
+    /// The file cannot be read.
     Input(Error),
     /// The text cannot be written.
     Output(std::io::Error),
