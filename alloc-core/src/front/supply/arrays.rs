@@ -39,7 +39,7 @@ pub(super) fn budget(cache: &'static RealCache) -> usize {
     if options::current().hardened {
         return LAST_BUDGET;
     }
-    earned(cache.owner.activity.get(), registry::CACHES.get())
+    budget_after(cache.owner.activity.get(), registry::CACHES.get())
 }
 
 /// Returns the budget of a cache after `activity` calls that took its owner's lock, if it is one of
@@ -47,7 +47,7 @@ pub(super) fn budget(cache: &'static RealCache) -> usize {
 ///
 /// It grows with the square of the calls, so a thread that does little and then waits keeps little,
 /// and one that works soon has all it may have. The more caches there are, the less that is.
-fn earned(activity: u64, caches: u64) -> usize {
+fn budget_after(activity: u64, caches: u64) -> usize {
     let most = usize::try_from(ALL_BUDGETS / caches.max(1)).unwrap_or(LAST_BUDGET);
     usize::try_from(activity.saturating_pow(2) / SQUARE_PER_BYTE)
         .unwrap_or(LAST_BUDGET)
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn a_budget_grows_with_what_the_thread_does_and_is_smaller_among_many() {
-        assert_eq!(earned(0, 1), 16 << 10);
-        assert_eq!(earned(320, 1), (16 << 10) + 51_200);
-        assert_eq!(earned(1440, 64), 1 << 20);
-        assert_eq!([earned(u64::MAX, 0), earned(u64::MAX, 64)], [1 << 20; 2]);
-        assert_eq!(earned(u64::MAX, 1024), 64 << 10);
-        assert_eq!(earned(u64::MAX, u64::MAX), 16 << 10);
+        assert_eq!(budget_after(0, 1), 16 << 10);
+        assert_eq!(budget_after(320, 1), (16 << 10) + 51_200);
+        assert_eq!(budget_after(1440, 64), 1 << 20);
+        assert_eq!([budget_after(u64::MAX, 0), budget_after(u64::MAX, 64)], [1 << 20; 2]);
+        assert_eq!(budget_after(u64::MAX, 1024), 64 << 10);
+        assert_eq!(budget_after(u64::MAX, u64::MAX), 16 << 10);
     }
 
     #[test]
