@@ -154,6 +154,18 @@ impl History {
         }
     }
 
+    /// Returns the sample of a place among the last ones, unless it has gone from there.
+    fn recent_at(&self, at: Option<Ticket>) -> Option<(&'static Node, Past)> {
+        let Ticket { node, number } = at?;
+        let past = node.past.get().filter(|past| past.number == number)?;
+        Some((node, past))
+    }
+
+    /// Returns whether the end of the sample of a place is to be noted.
+    fn wants(&self, at: Option<Ticket>) -> bool {
+        self.log_since.is_some() || self.recent_at(at).is_some()
+    }
+
     fn note_keeps(&self) {
         KEEPS.store(self.most != 0 || self.log_since.is_some(), Ordering::Relaxed);
     }
@@ -192,15 +204,17 @@ pub(super) fn note_freed(requested: usize, usable: usize, allocated: Moment, at:
 #[cold]
 #[inline(never)]
 fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticket>) {
+    // A stack takes time, and its site stays for ever.
+    if !HISTORY.lock().wants(at) {
+        return;
+    }
     let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
     let stack = backtrace::take(&mut room, sites::depth());
     let Some(site) = sites::site(stack) else { return };
     let (thread, name) = who();
     let freed = Some(Moment { time: os::nanoseconds(), thread, name, site });
     let mut history = HISTORY.lock();
-    if let Some(Ticket { node, number }) = at
-        && let Some(past) = node.past.get().filter(|past| past.number == number)
-    {
+    if let Some((node, past)) = history.recent_at(at) {
         node.past.set(Some(Past { freed, ..past }));
     }
     if history.log_since.is_some() {
