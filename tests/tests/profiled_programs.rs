@@ -102,7 +102,7 @@ fn samples_beyond_the_most_stacks_are_counted_without_one() {
     let directory = scratch("profile-many-stacks");
     let file = directory.join("many.heap");
     let program = cc("profile_many_stacks.c", &["-O1"]);
-    let run = Run::preloaded(&program).args([&file]).conf("prof:true,lg_prof_sample:0");
+    let run = Run::preloaded(&program).args([&file]).conf("prof:true,lg_prof_sample:0,abort:true");
     let output = run.output();
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
