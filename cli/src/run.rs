@@ -13,6 +13,7 @@ mod capabilities;
 mod elf;
 mod environment;
 mod library;
+mod named;
 mod program;
 
 use std::os::unix::process::CommandExt;
@@ -35,6 +36,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
         let shown = path.display();
         tell(format_args!("lumalloc: run: warning: {shown}: {reason}; preloading has no effect\n"));
     }
+    let left_out = program::ends_preloaded(&path);
+    if let Some(reason) = left_out {
+        let shown = path.display();
+        tell(format_args!("lumalloc: run: warning: {shown}: {reason}; nothing is preloaded\n"));
+    }
     let mut command = Command::new(&path);
     command.arg0(name).args(rest);
     let mut libraries = vec![library];
@@ -48,8 +54,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
             command.env_remove(environment::EXPORTER);
         }
     }
-    let preload = std::env::var_os("LD_PRELOAD");
-    command.env("LD_PRELOAD", environment::preload(&libraries, preload.as_deref()));
+    if left_out.is_none() {
+        let preload = std::env::var_os("LD_PRELOAD");
+        command.env("LD_PRELOAD", environment::preload(&libraries, preload.as_deref()));
+    }
     if !arguments.conf.is_empty() {
         let conf = std::env::var_os("LUMALLOC_CONF");
         command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));

@@ -313,3 +313,27 @@ fn a_static_program_runs_with_a_warning() {
     let _some = SPAWNING.read().unwrap();
     assert_eq!(unheard.status().unwrap().code(), Some(5));
 }
+
+/// The loader of glibc under the name that musl's has.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_for_another_c_library_runs_without_the_library() {
+    let directory = Directory::new("musl");
+    let theirs: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
+    let name = b"./ld-musl-x86_64.so.1";
+    let mut bytes = fs::read("/usr/bin/printenv").unwrap();
+    let at = bytes.windows(theirs.len()).position(|window| window == theirs).unwrap();
+    bytes[at..at + theirs.len()].fill(0);
+    bytes[at..at + name.len()].copy_from_slice(name);
+    let program = directory.file("printenv", &bytes, 0o755);
+    let loader = directory.0.join("ld-musl-x86_64.so.1");
+    std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", loader).unwrap();
+    let mut run = command();
+    run.args(["--library", &harmless_library(), "--", &program, "LD_PRELOAD"]);
+    let result = outcome(run.current_dir(&directory.0));
+    let warning = format!(
+        "lumalloc: run: warning: {program}: program for musl, and the library is for glibc; \
+         nothing is preloaded\n"
+    );
+    assert_eq!(result, (Some(1), String::new(), warning));
+}

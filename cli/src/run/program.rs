@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::Elf;
+use super::named::Named;
 use super::{NOT_EXECUTABLE, NOT_FOUND, access, capabilities};
 use crate::failure::{Failure, Outcome};
 
@@ -82,6 +83,21 @@ pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static
         Some("statically linked program")
     } else if !program.same_machine(&library) {
         Some("program for another kind of processor than the library")
+    } else {
+        None
+    }
+}
+
+/// Returns why this program would not run with the library preloaded, or `None` if it would.
+pub(crate) fn ends_preloaded(path: &Path) -> Option<&'static str> {
+    let named = Named::read(&interpreter_of(path)?).ok()?;
+    let needs = |start: &str| named.needed.iter().any(|name| name.starts_with(start));
+    if named.loader.starts_with("ld-musl-") {
+        Some("program for musl, and the library is for glibc")
+    } else if needs("libasan.so") {
+        Some("program with the address sanitizer, which has to be the first library")
+    } else if needs("libtsan.so") {
+        Some("program with the thread sanitizer, which has to be the first library")
     } else {
         None
     }
