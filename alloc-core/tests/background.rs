@@ -23,6 +23,7 @@ fn child() {
     match scenario().as_deref() {
         Some("idle") => idle(),
         Some("owned") => owned(),
+        Some("wakes") => forked(wakes),
         Some("kept") => kept(),
         Some("fork") => fork(),
         Some("toggle") => toggle(),
@@ -71,6 +72,21 @@ fn kept() {
 #[test]
 fn without_it_an_idle_process_keeps_its_memory() {
     play_well("kept", "background_thread:false,dirty_decay_ms:100");
+}
+
+/// A burst, a long sleep, and a few blocks.
+fn wakes() {
+    let before = resident();
+    dirty(96 * MIB);
+    doze(2000);
+    drop((0..4000).map(|_| Box::new([1_u8; 300])).collect::<Vec<_>>());
+    let after = resident();
+    assert!(after < before + 32 * MIB, "{before} {after}");
+}
+
+#[test]
+fn a_thread_that_slept_for_long_gives_back_what_was_unused_when_it_wakes() {
+    play_well("wakes", "background_thread:false,dirty_decay_ms:400");
 }
 
 /// Blocks of a sleeping thread are freed by another thread, which then sleeps too.

@@ -102,6 +102,16 @@ impl Decay {
         limit
     }
 
+    /// Notes that the `pages` pages that are unused were so at `then` (as for [`Decay::advance`]),
+    /// and have not been used since. Notes nothing within the epoch of the last advance.
+    pub(in crate::back) fn note_unused_at(&mut self, then: u64, pages: usize) {
+        if self.millis > 0 && self.since_epoch(then) >= self.epoch_length() {
+            let _may_stay = self.advance(then, pages);
+            // None of them is purged now.
+            self.unpurged = pages;
+        }
+    }
+
     /// Notes that `pages` pages became unused that nobody has used for a decay time. They are not
     /// counted as unused from now on, so they may go at once.
     pub(in crate::back) fn note_old(&mut self, pages: usize) {
@@ -232,6 +242,21 @@ mod tests {
         assert_eq!(decay.advance(50_000, 100), 0);
         assert_eq!(decay.advance(52_000, 100), 100, "refused by the system: seen as new");
         assert_eq!(decay.advance(54_000, 100), 0);
+    }
+
+    #[test]
+    fn pages_age_from_when_they_became_unused() {
+        let mut decay = Decay::new(1000);
+        decay.advance(5000, 0);
+        decay.note_unused_at(5020, 100);
+        assert_eq!(decay.advance(6025, 100), 0, "a decay time ago");
+        decay.note_unused_at(7000, 100);
+        assert_eq!(decay.advance(7500, 100), 50, "half of it");
+        decay.note_unused_at(7504, 1000);
+        assert_eq!(decay.advance(8500, 1000), 950, "within the epoch: new");
+        for millis in [-1, 0] {
+            Decay::new(millis).note_unused_at(5000, 100);
+        }
     }
 
     #[test]

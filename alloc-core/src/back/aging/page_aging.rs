@@ -57,6 +57,13 @@ impl PageAging {
         (self.dirty.advance(now, unused.dirty), self.muzzy.advance(now, unused.muzzy))
     }
 
+    /// Notes that the pages that are unused were so at `then`, in milliseconds, and have not been used
+    /// since.
+    pub(in crate::back) fn note_unused_at(&mut self, then: u64, unused: Unused) {
+        self.dirty.note_unused_at(then, unused.dirty);
+        self.muzzy.note_unused_at(then, unused.muzzy);
+    }
+
     /// Begins to count pages as old that become unused, of which `dirty` are unused now.
     pub(crate) fn begin_old(&mut self, dirty: usize) {
         self.before_old = dirty;

@@ -67,7 +67,7 @@ fn cut(size: usize, align: usize) -> *mut u8 {
     let block = core::ptr::with_exposed_provenance_mut::<u8>(block);
     // SAFETY: the header lies before the block, both in the part of the mapping that was just cut
     // off, and it is aligned because blocks are.
-    unsafe { block.cast::<usize>().sub(1).write(size) };
+    unsafe { block.cast::<usize>().wrapping_sub(1).write(size) };
     block
 }
 
@@ -79,7 +79,7 @@ fn size_of_block(block: *mut u8) -> usize {
         return 0;
     }
     // SAFETY: a block of this heap, behind its header.
-    unsafe { block.cast::<usize>().sub(1).read() }
+    unsafe { block.cast::<usize>().wrapping_sub(1).read() }
 }
 
 /// Returns a new block with the contents of an old one, which stays. Returns null if the heap is
@@ -127,6 +127,8 @@ mod tests {
         let elsewhere = core::ptr::without_provenance_mut(64);
         assert_eq!(size_of_block(elsewhere), 0);
         assert!(copy(elsewhere, false, 8, 1).is_null());
-        [&BASE, &END, &NEXT].map(|place| place.store(0, Relaxed));
+        for place in [&BASE, &END, &NEXT] {
+            place.store(0, Relaxed);
+        }
     }
 }

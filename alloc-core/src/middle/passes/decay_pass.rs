@@ -71,13 +71,27 @@ fn purge_all_growth() {
 fn run_due(now: u64) -> bool {
     {
         let Some(_pass) = PASS.try_lock() else { return false };
-        if now < NEXT.load(Relaxed) {
+        let due = NEXT.load(Relaxed);
+        if now < due {
             return false;
         }
+        count_sleep(due, now);
         run(now);
     }
     arena_hooks::decay(now);
     true
+}
+
+/// Lets unused pages age from when the pass was due, if none was made for long. All threads slept
+/// since then, because the first slow path would have made it. What a thread frees before it, when it
+/// wakes, counts as unused for as long too.
+fn count_sleep(due: u64, now: u64) {
+    if due == 0 || now - due < period() {
+        return;
+    }
+    for arena in arena_list::all() {
+        arena.pages.lock().allocator.note_unused_at(due);
+    }
 }
 
 /// Runs a pass now, due or not, and purges what growth calls for. Returns when the next pass should
