@@ -76,7 +76,7 @@ fn a_handler_of_the_signal_may_allocate_and_fork() {
             ("200000", "exit"),
         ] {
             let program = cc("death_handler.c", &[]);
-            let output = Run::preloaded(program).args(&[size, place]).conf(conf).output();
+            let output = Run::preloaded(program).args([size, place]).conf(conf).output();
             let what = format!("{conf}: {size} bytes, found at {place}");
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(ending(output.status), "signal 6", "{what}\n{said}");

@@ -233,11 +233,6 @@ impl PageAllocator {
         self.aging.advance(now, self.unused())
     }
 
-    /// Notes that the pages that are unused were so at `then`, and have not been used since.
-    pub(crate) fn note_unused_at(&mut self, then: u64) {
-        self.aging.note_unused_at(then, self.unused());
-    }
-
     /// The time in milliseconds at which decay has enough work for a wake-up, or `None` if never.
     pub(crate) fn next_decay(&self) -> Option<u64> {
         self.aging.next(self.unused())

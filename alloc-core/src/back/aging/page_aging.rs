@@ -57,11 +57,11 @@ impl PageAging {
         (self.dirty.advance(now, unused.dirty), self.muzzy.advance(now, unused.muzzy))
     }
 
-    /// Notes that the pages that are unused were so at `then`, in milliseconds, and have not been used
-    /// since.
-    pub(in crate::back) fn note_unused_at(&mut self, then: u64, unused: Unused) {
-        self.dirty.note_unused_at(then, unused.dirty);
-        self.muzzy.note_unused_at(then, unused.muzzy);
+    /// Notes that so many dirty and muzzy pages, which are unused now, were so at `then`, in
+    /// milliseconds, and have not been used since.
+    pub(crate) fn note_unused_at(&mut self, then: u64, dirty: usize, muzzy: usize) {
+        self.dirty.note_unused_at(then, dirty);
+        self.muzzy.note_unused_at(then, muzzy);
     }
 
     /// Begins to count pages as old that become unused, of which `dirty` are unused now.

@@ -115,11 +115,11 @@ mod tests {
         assert!(aligned.addr().is_multiple_of(1024) && size_of_block(aligned) == 1);
         let longer = copy(one, false, 200, 1);
         // SAFETY: a block of 200 bytes, of which 100 were copied.
-        assert_eq!(unsafe { longer.add(99).read() }, 7);
+        assert_eq!(unsafe { longer.wrapping_add(99).read() }, 7);
         assert_eq!(size_of_block(longer), 200);
         let shorter = copy(longer, false, 50, 64);
         // SAFETY: a block of 50 bytes.
-        assert_eq!(unsafe { shorter.add(49).read() }, 7);
+        assert_eq!(unsafe { shorter.wrapping_add(49).read() }, 7);
         assert!(shorter.addr().is_multiple_of(64));
         assert!(cut(16384, 1).is_null() && cut(usize::MAX, 1).is_null());
         assert!(copy(one, false, 16384, 1).is_null(), "the old block stays");

@@ -83,14 +83,16 @@ fn run_due(now: u64) -> bool {
 }
 
 /// Lets unused pages age from when the pass was due, if none was made for long. All threads slept
-/// since then, because the first slow path would have made it. What a thread frees before it, when it
-/// wakes, counts as unused for as long too.
+/// since then, because the first slow path would have made it. What a thread frees before the pass,
+/// when it wakes, counts as unused for as long too.
 fn count_sleep(due: u64, now: u64) {
     if due == 0 || now - due < period() {
         return;
     }
     for arena in arena_list::all() {
-        arena.pages.lock().allocator.note_unused_at(due);
+        let allocator = &mut arena.pages.lock().allocator;
+        let counts = allocator.counts();
+        allocator.aging().note_unused_at(due, counts.dirty, counts.muzzy);
     }
 }
 
