@@ -90,9 +90,11 @@ fn count_sleep(due: u64, now: u64) {
         return;
     }
     for arena in arena_list::all() {
-        let allocator = &mut arena.pages.lock().allocator;
-        let counts = allocator.counts();
-        allocator.aging().note_unused_at(due, counts.dirty, counts.muzzy);
+        // The holder of the lock may be stuck. A pass waits for no arena.
+        if let Some(mut pages) = arena.pages.try_lock() {
+            let counts = pages.allocator.counts();
+            pages.allocator.aging().note_unused_at(due, counts.dirty, counts.muzzy);
+        }
     }
 }
 
