@@ -80,7 +80,8 @@ pub(crate) fn turn_on() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
-/// Diverts calls to these functions from now on, whatever they were diverted to before.
+/// Diverts calls to these functions from now on, whatever they were diverted to before. What a
+/// thread's cache can serve stays with the cache, because threads are given no façades for this.
 pub(crate) fn turn_to(table: &'static Diversion) {
     OFFER.store(core::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
     turn_on();

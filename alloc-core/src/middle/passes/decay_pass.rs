@@ -83,8 +83,8 @@ fn run_due(now: u64) -> bool {
 }
 
 /// Lets unused pages age from when the pass was due, if none was made for long. All threads slept
-/// since then, because the first slow path would have made it. What a thread frees before the pass,
-/// when it wakes, counts as unused for as long too.
+/// since then, because the first slow path would have made it. What the slow path that makes the
+/// pass has freed counts as unused for as long too.
 fn count_sleep(due: u64, now: u64) {
     if due == 0 || now - due < period() {
         return;
