@@ -1,7 +1,10 @@
 /* Under a small limit of address space (the test sets RLIMIT_AS before the start): allocation goes
  * on until NULL with ENOMEM, nothing is lost, and after the frees as much is served again, also where
- * smaller blocks need more records than the ones before. */
+ * smaller blocks need more records than the ones before, and where larger ones need unused memory
+ * some of which has gone back to the system. */
 #include "proc_common.h"
+
+__attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);
 
 enum { COUNT = 7 };
 
@@ -26,9 +29,14 @@ static size_t fill(struct link **chain, size_t size) {
     return sum;
 }
 
-static void drain(struct link **chain) {
-    while (*chain != NULL) {
+/* Frees the first of the `step` blocks at each place of the chain. */
+static void drain(struct link **chain, unsigned step) {
+    for (unsigned place = 0; *chain != NULL; place++) {
         struct link *link = *chain;
+        if (place % step != 0) {
+            chain = &link->next;
+            continue;
+        }
         *chain = link->next;
         CHECK(((unsigned char *)link)[link->size - 1] == 0x11);
         free(link);
@@ -49,7 +57,10 @@ int main(int argc, char **argv) {
         CHECK(realloc(kept, limit * 2) == NULL && kept[0] == 7 && kept[999] == 7);
         CHECK(calloc(1, limit * 2) == NULL);
         CHECK(aligned_alloc(1 << 20, limit * 2) == NULL);
-        drain(&chain);
+        /* What is unused lies in pieces, with memory and without in turns. */
+        drain(&chain, 2);
+        CHECK(mallctl("arena.4096.purge", NULL, NULL, NULL, 0) == 0);
+        drain(&chain, 1);
         say("size=%zu served_kib=%zu\n", size, sum >> 10);
         CHECK(sum > limit / 4);
     }

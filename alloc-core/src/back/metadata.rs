@@ -20,7 +20,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes asked of the system at a time. If it refuses, half of them are asked, and so on.
-const CHUNK: usize = 2 << 20;
+pub(crate) const CHUNK: usize = 2 << 20;
 const CHUNK_MIN: usize = 64 << 10;
 
 /// Arrays hold 2^n words, where n is below this.

@@ -18,7 +18,8 @@ pub(crate) struct Source {
     dss: Dss,
     growth: Growth,
     keeps_few: bool,
-    gives_all: bool,
+    /// How many pages without memory are kept at most for now.
+    kept_for_now: usize,
     /// Lost pages, which are not used and were not given back.
     abandoned: usize,
 }
@@ -27,7 +28,7 @@ impl Source {
     /// Creates the source of an arena without pages.
     pub(in crate::back) fn new(provider: &'static dyn PageProvider, dss: Dss) -> Source {
         let growth = Growth::new();
-        Source { provider, dss, growth, keeps_few: false, gives_all: false, abandoned: 0 }
+        Source { provider, dss, growth, keeps_few: false, kept_for_now: usize::MAX, abandoned: 0 }
     }
 
     /// Resets the source of an arena without pages.
@@ -64,12 +65,12 @@ impl Source {
 
     /// How many pages without memory are kept. The addresses of more are given back.
     pub(in crate::back) fn kept(&self) -> usize {
-        match options::current().retain {
-            _ if self.gives_all => 0,
+        let kept = match options::current().retain {
             false => FIRST_CHUNK,
             true if self.keeps_few => FEW,
             true => usize::MAX,
-        }
+        };
+        kept.min(self.kept_for_now)
     }
 
     /// Sets whether few pages without memory are kept.
@@ -77,9 +78,9 @@ impl Source {
         self.keeps_few = keeps_few;
     }
 
-    /// Sets whether no page without memory is kept.
-    pub(crate) fn set_gives_all(&mut self, gives_all: bool) {
-        self.gives_all = gives_all;
+    /// Sets how many pages without memory are kept at most until this is set anew.
+    pub(crate) fn set_kept_for_now(&mut self, kept: usize) {
+        self.kept_for_now = kept;
     }
 
     /// The number of lost pages.

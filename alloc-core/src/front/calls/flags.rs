@@ -139,7 +139,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         }
     }
     let Some(from) = arena.or_else(thread_begin::home) else { return no_memory(size) };
-    let block = with_retry(|| match block_size::room(size, flags.align) {
+    let block = with_retry(size, || match block_size::room(size, flags.align) {
         Some(room) if room <= MAX_CACHED => small(arena, room, size, flags.zero),
         Some(_) => large(from, size, flags),
         None => core::ptr::null_mut(),

@@ -1,5 +1,6 @@
 //! What is tried before an allocation fails: hooks are asked for memory, everything that can be
-//! freed is freed, and if a bound was reached, the program is asked.
+//! freed is freed, the program is asked if a bound was reached, unused runs are joined, and some
+//! addresses go back for records.
 
 use super::limit_callback;
 use crate::back::aging::refusals::{self, Refusal};
@@ -14,11 +15,16 @@ use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::{arena_hooks, arena_list};
 use crate::middle::passes::decay_pass;
 
-/// Makes an attempt, and another after each step that may help. No lock may be held.
-pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
+/// Makes an attempt to allocate `bytes`, and another after each step that may help. No lock may be
+/// held.
+pub(crate) fn with_retry(bytes: usize, attempt: impl Fn() -> *mut u8) -> *mut u8 {
     let (refused, records) = (refusals::count(), metadata::refused());
     let block = attempt();
-    let block = if block.is_null() { retry(&attempt, refused) } else { block };
+    if !block.is_null() {
+        return block;
+    }
+    let block = retry(&attempt, refused);
+    let block = if block.is_null() { with_joined_runs(bytes, &attempt) } else { block };
     if block.is_null() && metadata::refused() != records { with_records(&attempt) } else { block }
 }
 
@@ -97,14 +103,26 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refused: u64) -> *mut u8 {
     }
 }
 
+/// Makes another attempt after some that found no addresses, if unused ones may hold `bytes` once
+/// they are joined.
+#[cold]
+fn with_joined_runs(bytes: usize, attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
+    if may_make_room() && decay_pass::join_unused(bytes) {
+        attempt()
+    } else {
+        core::ptr::null_mut()
+    }
+}
+
 /// Makes another attempt after some that found no memory for records. Records never lie in the
-/// pages of an arena, so unused addresses go back to the system, which may then have some for them.
+/// pages of an arena, so some unused addresses go back to the system, which may then have some for
+/// records.
 #[cold]
 fn with_records(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     if !may_make_room() {
         return core::ptr::null_mut();
     }
-    decay_pass::give_addresses_back();
+    decay_pass::give_addresses_for_records();
     attempt()
 }
 
@@ -143,7 +161,7 @@ mod tests {
             attempts.set(attempts.get() + 1);
             block
         };
-        assert_eq!((with_retry(attempt), attempts.get()), (block, 1));
+        assert_eq!((with_retry(8, attempt), attempts.get()), (block, 1));
     }
 
     #[test]
@@ -156,14 +174,14 @@ mod tests {
             attempts.set(attempts.get() + 1);
             if attempts.get() == 1 { core::ptr::null_mut() } else { block }
         };
-        assert_eq!((with_retry(second), attempts.get()), (block, 2));
+        assert_eq!((with_retry(8, second), attempts.get()), (block, 2));
         // Nothing more can be given back, so the failure stands. Requests of parallel tests may
         // lead to more attempts.
         let never = || {
             attempts.set(attempts.get() + 1);
             core::ptr::null_mut()
         };
-        assert!(with_retry(never).is_null() && attempts.get() >= 2 + 2);
+        assert!(with_retry(usize::MAX, never).is_null() && attempts.get() >= 2 + 2);
     }
 
     /// What the program was told: bytes wanted, and the arena.
@@ -197,18 +215,18 @@ mod tests {
             elsewhere();
             fail()
         };
-        assert!(with_retry(for_another_reason).is_null() && attempts.get() >= 2);
+        assert!(with_retry(usize::MAX, for_another_reason).is_null() && attempts.get() >= 2);
         assert_eq!(*TOLD.lock().unwrap(), []);
         let refused = || {
             note(3000, own);
             for_another_reason()
         };
-        assert!(with_retry(refused).is_null() && attempts.get() >= 4);
+        assert!(with_retry(usize::MAX, refused).is_null() && attempts.get() >= 4);
         assert_eq!(*TOLD.lock().unwrap(), [(3000, own as u32)]);
         // The second attempt alone is refused. Unused pages are purged before the program is asked.
         let (first, second) = (attempts.get() + 1, attempts.get() + 2);
         let later = || if attempts.get() < first { fail() } else { refused() };
-        assert!(with_retry(later).is_null() && attempts.get() > second);
+        assert!(with_retry(usize::MAX, later).is_null() && attempts.get() > second);
         assert_eq!(TOLD.lock().unwrap().len(), 2);
         assert!(limit_callback::set(None, core::ptr::null_mut()));
     }

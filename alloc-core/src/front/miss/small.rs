@@ -37,7 +37,7 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
         return large_blocks::malloc(size, align, false, Operator::Unknown);
     }
     let class = SizeClass::of(room);
-    let block = with_retry(|| small(class, size));
+    let block = with_retry(size, || small(class, size));
     if block.is_null() {
         return no_memory(size);
     }

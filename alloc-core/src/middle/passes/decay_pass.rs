@@ -9,6 +9,7 @@
 use super::hole_pass::{self, Look};
 use super::idle_owner;
 use crate::back::aging::growth_purge;
+use crate::back::metadata;
 use crate::ground::callback;
 use crate::ground::options;
 use crate::ground::os;
@@ -224,13 +225,35 @@ pub(crate) fn settle() {
     settle_all();
 }
 
-/// As [`settle`], but gives all unused addresses back, whatever `retain` says.
-pub(crate) fn give_addresses_back() {
+/// As [`settle`], but also gives as many unused addresses back as records need, whatever `retain`
+/// says. Other addresses stay, because the system gives what it takes from the middle of a
+/// reservation to others, and blocks that are larger than the rest no longer fit.
+pub(crate) fn give_addresses_for_records() {
     let _pass = PASS.lock();
     settle_all();
+    let mut wanted = metadata::CHUNK >> LG_PAGE;
     for arena in arena_list::all() {
-        arena_purge::give_addresses_back(&arena.pages, arena.reserved_bytes() >> LG_PAGE);
+        let reserve = arena.reserved_bytes() >> LG_PAGE;
+        let gone = arena_purge::give_addresses_back(&arena.pages, wanted, reserve);
+        wanted = wanted.saturating_sub(gone);
     }
+}
+
+/// Purges all unused pages of the arenas in which a block of `bytes` may then have room: runs in
+/// different states are not joined, and without memory all are in the same one. Returns whether it
+/// purged any. Arenas that have hooks are left out.
+pub(crate) fn join_unused(bytes: usize) -> bool {
+    let _pass = PASS.lock();
+    let mut any = false;
+    for arena in arena_list::all() {
+        let counts = arena.pages.lock().allocator.counts();
+        let with_memory = counts.dirty + counts.muzzy;
+        if with_memory > 0 && with_memory + counts.retained >= bytes >> LG_PAGE {
+            arena.purge_unless_hooked(0, 0);
+            any = true;
+        }
+    }
+    any
 }
 
 /// As [`settle`], but also purges all unused pages of the `wanted` arenas.
