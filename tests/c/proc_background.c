@@ -3,6 +3,8 @@
  *             the thread's properties
  *   refused   cannot make threads: the limit of processes
  *   seccomp   cannot make threads: the system call is forbidden
+ *   callers   fills and frees much while another thread sleeps; prints what was in use and what is
+ *             left. No other thread can be made: the system call answers with the second argument
  *   last      the main thread ends by pthread_exit: the process must end, with status 0
  *   exit      exits while the thread is in the middle of a pass
  *   loader    memory becomes unused while the C library holds the lock of its thread stacks, after
@@ -121,17 +123,22 @@ static void refused(void) {
     try();
 }
 
-static void seccomp(void) {
+/* Has the system answer with an error from now on when a thread is made. */
+static void refuse_threads(int error) {
     struct sock_filter program[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
             BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
             BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof program / sizeof *program, program};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+static void seccomp(void) {
+    refuse_threads(EPERM);
     try();
 }
 
@@ -159,6 +166,18 @@ static void *park(void *unused) {
     free(block);
     for (;;) pause();
     return unused;
+}
+
+static void callers(int error) {
+    pthread_t parked;
+    CHECK(pthread_create(&parked, NULL, park, NULL) == 0);
+    if (error != 0) refuse_threads(error);
+    /* A process that is younger keeps what it has freed. */
+    sleep_ms(1000);
+    size_t before = rss_kib();
+    size_t full = dirty(64);
+    size_t left = rss_kib();
+    printf("before_kib=%zu full_kib=%zu left_kib=%zu\n", before, full, left);
 }
 
 /* Joining a thread frees the thread-local storage of older ones, under a lock of the C library, if
@@ -249,6 +268,7 @@ int main(int argc, char **argv) {
     if (strcmp(what, "seccomp") == 0) seccomp();
     if (strcmp(what, "loader") == 0) loader(argc > 2 && strcmp(argv[2], "alone") == 0);
     if (strcmp(what, "vfork") == 0) in_vfork();
+    if (strcmp(what, "callers") == 0) callers(argc > 2 ? atoi(argv[2]) : 0);
     if (strcmp(what, "asleep") == 0) asleep(argc > 2 ? atoi(argv[2]) : 0);
     if (strcmp(what, "last") == 0) {
         dirty(8);

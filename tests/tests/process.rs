@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lumalloc_tests::memory::number;
 use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, liblumalloc, not_tried, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, not_tried, scratch};
 
 const MIB: u64 = 1024;
 
@@ -261,14 +261,16 @@ fn background(what: &str) -> Run {
     Run::preloaded(cc("proc_background.c", &[])).args([what]).conf(BACKGROUND)
 }
 
+fn before_full_left(text: &str) -> [u64; 3] {
+    ["before_kib", "full_kib", "left_kib"].map(|name| number(text, name))
+}
+
 #[test]
 fn with_a_background_thread_an_idle_process_shrinks() {
     let _alone = alone();
     let text = background("idle").stdout();
-    let [before, full, left] =
-        ["before_kib", "full_kib", "left_kib"].map(|name| number(&text, name));
-    assert!(full > before + 40 * MIB, "{text}");
-    assert!(left <= before + 8 * MIB, "{text}");
+    let [before, full, left] = before_full_left(&text);
+    assert!(full > before + 40 * MIB && left <= before + 8 * MIB, "{text}");
     assert_eq!(number(&text, "threads"), 1, "{text}");
     // All signals but SIGKILL, SIGSTOP, and the two that the C library keeps for itself.
     assert!(text.contains("blocked=fffffffe7ffbfeff"), "signals reach the thread: {text}");
@@ -285,6 +287,20 @@ fn where_threads_are_refused_the_background_thread_is_off() {
         // Once for the option, and once for the key.
         assert_eq!(String::from_utf8_lossy(&output.stderr), line.repeat(2), "{what}");
         assert_eq!(text, format!("refused, auto={auto}\n"));
+    }
+}
+
+/// Nothing else gives memory back there. A static program starts no thread by itself.
+#[test]
+fn where_no_thread_can_be_started_callers_give_unused_memory_back() {
+    let _alone = alone();
+    let archive = liblumalloc_archive().display().to_string();
+    let fixed = Run::plain(cc("proc_background.c", &["-static", &archive])).args(["callers", "0"]);
+    let [forbidden, no_room] = ["1", "11"].map(|error| background("callers").args([error]));
+    for run in [forbidden, no_room, fixed] {
+        let text = run.conf("dirty_decay_ms:600000").stdout();
+        let [before, full, left] = before_full_left(&text);
+        assert!(full > before + 60 * MIB && left < before + 16 * MIB, "{text}");
     }
 }
 

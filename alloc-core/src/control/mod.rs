@@ -18,7 +18,7 @@ pub use crate::ground::fill_mode::Fill;
 
 use crate::front::cache::switch;
 use crate::front::life::thread_begin::real_cache;
-use crate::front::life::{background, thread_end};
+use crate::front::life::{automatic, background, thread_end};
 use crate::ground::fill_mode;
 use crate::ground::os;
 use crate::middle::arenas::{arena_list, choose_arena};
@@ -186,7 +186,7 @@ pub fn set_background_thread(on: bool) -> bool {
 #[must_use]
 pub fn background_thread_auto() -> bool {
     real_cache();
-    background::is_auto()
+    automatic::is_on()
 }
 
 /// Sets whether the background thread is started for a time when much memory is unused, and whether

@@ -18,9 +18,10 @@
 //! locks (starting a thread allocates). A program that frees nothing never starts it.
 //!
 //! By default it runs for a time: a slow path starts it once much of what was handed out has come
-//! back ([`handed_out`]), where [`may_start`] allows that, or trims if it is the only thread. It
-//! ends when nothing is left to give back, when the use of memory has not fallen far for two decay
-//! times, or when one thread is left. It goes on if the use falls far at that moment.
+//! back ([`handed_out`]), where [`may_start`] allows that. If it is the only thread or none can be
+//! started, it trims. The thread ends when nothing is left to give back, when the use of memory has
+//! not fallen far for two decay times, or when one thread is left. It goes on if the use falls far
+//! then.
 //!
 //! While there is traffic the thread naps between passes. When a pass finds all caches idle, it
 //! sleeps until the next pages are due, or for ever if there are none. Any slow path then wakes it.
@@ -31,8 +32,9 @@
 //! A kept thread ends when no thread is left that has allocated, so that it keeps no process alive.
 //! The state is then `WANTED`, so that a later thread starts it again.
 
+use super::may_start::MayStart;
 use super::quiet::Quiet;
-use super::{idle_caches, may_start, trim};
+use super::{automatic, idle_caches, may_start, trim};
 use crate::back::aging::{growth_purge, soft_limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
@@ -62,8 +64,6 @@ pub(crate) static CHANGE: RankedMutex<()> = RankedMutex::new(LockRank::Backgroun
 static HELPER: HelperState = HelperState::new();
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-/// Whether the thread is started for a time when much memory is unused.
-static IS_AUTO: AtomicBool = AtomicBool::new(false);
 /// The most threads that may run. `AS_OPTIONS`: as the options say.
 static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
 const AS_OPTIONS: usize = usize::MAX;
@@ -144,21 +144,22 @@ fn pass_if_due() {
 }
 
 /// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
-/// may be started now. Writes no message if the system refuses.
+/// may be started now. Writes no message if the system refuses. Trims where none can be started.
 fn start_for_a_time() {
     let seen = handed_out::moves();
     if has_too_few_threads() {
-        if !trim::step(is_auto()) {
+        if !trim::step(automatic::may_trim()) {
             handed_out::forget(seen);
         }
         return;
     }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
-    let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
+    let is_wanted = || is_much && automatic::is_on() && HELPER.get() == State::Off;
     if is_wanted() && !may_start::is_create_of_c_library() {
-        set_auto(false);
+        automatic::note_no_threads();
     }
-    if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
+    let keeps_unused = arena_settings::shortest_decay_ms() < 0;
+    if is_wanted() && !keeps_unused && may_start::may_start() == MayStart::Now {
         let started = match CHANGE.try_lock() {
             Some(_change) if is_wanted() => start(),
             Some(_) => Ok(()),
@@ -166,10 +167,12 @@ fn start_for_a_time() {
             None => return,
         };
         if let Err(error) = started {
-            set_auto(may_start::note_refusal(error));
+            automatic::note_refusal(error);
         }
     }
-    if HELPER.get() == State::Off {
+    let goes_on = HELPER.get() != State::Off
+        || (seen.has_fallen() && automatic::is_left_to_callers() && trim::step(true));
+    if !goes_on {
         handed_out::forget(seen);
     }
 }
@@ -179,7 +182,7 @@ pub(super) fn begin() {
     may_start::note_process();
     trim::begin();
     let options = options::current();
-    IS_AUTO.store(options.background_thread_auto, Relaxed);
+    automatic::set(options.background_thread_auto);
     if options.background_thread {
         IS_KEPT.store(true, Relaxed);
         HELPER.set(State::Wanted);
@@ -191,15 +194,10 @@ pub(crate) fn is_on() -> bool {
     IS_KEPT.load(Relaxed)
 }
 
-/// Returns whether the thread is started for a time when much memory is unused.
-pub(crate) fn is_auto() -> bool {
-    IS_AUTO.load(Relaxed)
-}
-
 /// Sets whether the thread is started for a time when much memory is unused. One that runs for a
 /// time ends soon if it is not.
 pub(crate) fn set_auto(on: bool) {
-    IS_AUTO.store(on, Relaxed);
+    automatic::set(on);
     if !on && !is_on() {
         HELPER.wake(State::Resting);
     }
@@ -275,7 +273,7 @@ pub(crate) fn tick_at_exit() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
-        State::Off if has_too_few_threads() => trim::all(is_auto()),
+        State::Off if has_too_few_threads() => trim::all(automatic::may_trim()),
         _ => {}
     }
 }
@@ -316,7 +314,7 @@ fn start() -> Result<(), c_int> {
 fn judge(started: Result<(), c_int>) -> bool {
     if let Err(error) = started {
         IS_KEPT.store(false, Relaxed);
-        set_auto(is_auto() && may_start::note_refusal(error));
+        automatic::note_refusal(error);
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");
         line.number(error.unsigned_abs().into()).text(")\n");
@@ -363,8 +361,8 @@ fn leaves() -> bool {
         return true;
     }
     if !is_on() {
-        if has_too_few_threads() || !is_auto() {
-            trim::all(is_auto());
+        if has_too_few_threads() || !automatic::is_on() {
+            trim::all(automatic::may_trim());
             handed_out::forget_peaks();
             return retires();
         }
@@ -382,7 +380,7 @@ fn leaves() -> bool {
 /// Ends a thread that runs for a time, unless it is to be kept or stopped, or the use of memory has
 /// fallen far meanwhile.
 fn retires() -> bool {
-    let has_work = || handed_out::has_fallen() && is_auto() && !has_too_few_threads();
+    let has_work = || handed_out::has_fallen() && automatic::is_on() && !has_too_few_threads();
     // The one who holds the lock may wait for this thread.
     let Some(change) = CHANGE.try_lock() else { return false };
     !is_on() && HELPER.retires_without_work(change, || CHANGE.lock(), has_work)

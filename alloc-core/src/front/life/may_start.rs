@@ -37,15 +37,34 @@ pub(super) fn note_process() {
     PROCESS.store(process::id(), Relaxed);
 }
 
-/// Returns whether the calling thread may start one now. A process with one thread starts none,
-/// and neither does the child of a vfork, which shares its parent's memory.
-pub(super) fn may_start() -> bool {
-    let is_time = os::coarse_millis() >= TRY_AT.load(Relaxed);
-    is_time && has_threads() && is_own_process() && is_called_by_loader() == Some(false)
+/// Whether a slow path may start a thread that the program has not asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MayStart {
+    Now,
+    /// A later slow path may.
+    Later,
+    /// No slow path may, or none for so long that it is not worth waiting for.
+    Never,
 }
 
-/// As [`may_start`], for a thread that the program has asked for: it is also started in a process
-/// with one thread, and where the caller is not known.
+/// Returns whether the calling thread may start one. A process with one thread starts none, and
+/// neither does the child of a vfork, which shares its parent's memory.
+pub(super) fn may_start() -> MayStart {
+    if !has_threads() || !is_own_process() {
+        return MayStart::Later;
+    }
+    if os::coarse_millis() < TRY_AT.load(Relaxed) {
+        return MayStart::Never;
+    }
+    match is_called_by_loader() {
+        Some(false) => MayStart::Now,
+        Some(true) => MayStart::Later,
+        None => MayStart::Never,
+    }
+}
+
+/// Returns whether the calling thread may start one that the program has asked for: it is also
+/// started in a process with one thread, and where the caller is not known.
 pub(super) fn may_start_wanted() -> bool {
     is_own_process() && is_called_by_loader() != Some(true)
 }

@@ -5,6 +5,7 @@ mod may_start;
 mod idle_caches;
 mod quiet;
 mod trim;
+pub(crate) mod automatic;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

@@ -1,10 +1,10 @@
-//! Gives unused memory back at once where no thread would do so later: in a process with one thread
-//! whose use of memory has fallen to a third.
+//! Gives unused memory back at once where no thread would do so later: in a process whose use of
+//! memory has fallen to a third, and which has one thread or can start none.
 //!
-//! Such a process gets no background thread, and while it sleeps nobody makes a pass. So its thread
-//! gives back what has become unused when it frees. This takes time, and more if the process needs
-//! the memory again. Therefore a process has a budget of pages that go back: each page that its
-//! heap has grown by, once, and some for each millisecond. What is left ages as it does in any
+//! Such a process gets no background thread, and while it sleeps nobody makes a pass. So its own
+//! thread gives back what has become unused when it frees. This takes time, and more if the process
+//! needs the memory again. Therefore a process has a budget of pages that go back: each page that
+//! its heap has grown by, once, and some for each millisecond. What is left ages as it does in any
 //! process.
 
 use crate::ground::os;
