@@ -13,6 +13,9 @@ use std::time::Duration;
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const CLIENTS: usize = 1000;
+/// How long a client waits between two bytes. A client that does not wait floods the server, and is
+/// not slow.
+const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Returns the bytes of this process that are in memory.
 fn resident() -> usize {
@@ -55,7 +58,7 @@ fn drip(address: SocketAddr, which: usize, text: &[u8], stop: &AtomicBool) {
                 *client = None;
             }
         }
-        std::thread::yield_now();
+        std::thread::sleep(BETWEEN);
     }
 }
 
