@@ -14,7 +14,7 @@ use crate::back::metadata::Pool;
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
 use crate::ground::os;
-use crate::ground::sync::fork_window;
+use crate::ground::sync::exempt_thread;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -122,7 +122,7 @@ fn shared() -> Option<&'static Buffer> {
 #[cold]
 #[inline(never)]
 pub(crate) fn take_buffer() -> Option<&'static Buffer> {
-    if fork_window::is_callers() {
+    if exempt_thread::is_caller() {
         return None;
     }
     let buffer = {

@@ -26,7 +26,7 @@ use crate::ground::os;
 use crate::ground::prof_prefix;
 use crate::ground::size_class::SizeClass;
 use crate::ground::stream_list;
-use crate::ground::sync::fork_window;
+use crate::ground::sync::exempt_thread;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
@@ -55,7 +55,7 @@ static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Registers the handlers. They are registered early, so that most others run before them before a
 /// fork, and after them after it. Those that were registered earlier may allocate in between: see
-/// [`fork_window`].
+/// [`exempt_thread`].
 pub(crate) fn register() {
     os::keep_errno(|| {
         // SAFETY: the handlers take no arguments and exist as long as the library.
@@ -107,7 +107,7 @@ unsafe extern "C" fn prepare() {
     NEWEST.store(newest.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut(), Relaxed);
     FORKING.store(address_of(registry::of_caller()), Relaxed);
     stream_list::note(holds_streams);
-    fork_window::begin();
+    exempt_thread::begin();
 }
 
 fn address_of(thread: Option<&'static Thread>) -> *mut Thread {
@@ -115,7 +115,7 @@ fn address_of(thread: Option<&'static Thread>) -> *mut Thread {
 }
 
 unsafe extern "C" fn in_parent() {
-    fork_window::end();
+    exempt_thread::end();
     FORKING.store(core::ptr::null_mut(), Relaxed);
     // SAFETY: buffers live for ever.
     let newest = unsafe { NEWEST.load(Relaxed).as_ref() };
@@ -128,7 +128,7 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
-    fork_window::end();
+    exempt_thread::end();
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     if stream_list::was_held() {
         // SAFETY: `prepare` took it, and the child has one thread.

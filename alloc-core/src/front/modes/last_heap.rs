@@ -10,7 +10,7 @@ use super::block_size;
 use super::diversion::{self, Diversion};
 use crate::front::bins::thread_cache::UNCACHED;
 use crate::front::bins::tls;
-use crate::ground::sync::fork_window;
+use crate::ground::sync::exempt_thread;
 use crate::ground::untouchable;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -37,7 +37,7 @@ static END: AtomicUsize = AtomicUsize::new(0);
 /// Diverts the calls of all threads to this heap. The calling thread, which ends the process, loses
 /// its cache and waits for no lock any more.
 pub(crate) fn begin() {
-    fork_window::begin();
+    exempt_thread::begin();
     tls::set_current(&UNCACHED);
     if HAS_BEGUN.swap(true, Relaxed) {
         return;

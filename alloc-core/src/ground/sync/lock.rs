@@ -4,7 +4,7 @@
 //!   FREE ──lock──▶ HELD ──(a thread waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
 //! ```
 
-use super::fork_window;
+use super::exempt_thread;
 use super::futex::Futex;
 use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
@@ -136,7 +136,7 @@ impl<T> RankedMutex<T> {
     }
 
     /// Takes the lock for a fork, which holds many locks of one rank at once, in one fixed order.
-    /// Until the fork is over, its thread may take it again: see [`fork_window`].
+    /// An [`exempt_thread`] may take it again.
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);
         core::mem::forget(self.lock_unwitnessed().0);
@@ -190,7 +190,7 @@ impl<T> RankedMutex<T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        if fork_window::is_callers() {
+        if exempt_thread::is_caller() {
             return;
         }
         self.history.refused();
@@ -217,7 +217,7 @@ impl<T> RankedMutex<T> {
     #[inline]
     fn unlock(&self) {
         witness::release(self.rank);
-        if fork_window::is_callers() {
+        if exempt_thread::is_caller() {
             return;
         }
         // Release: pairs with the Acquire of the next holder.

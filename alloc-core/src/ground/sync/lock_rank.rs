@@ -68,7 +68,7 @@ impl LockRank {
 #[cfg(all(test, not(loom)))]
 pub(crate) mod witness {
     use super::LockRank;
-    use crate::ground::sync::fork_window;
+    use crate::ground::sync::exempt_thread;
     use core::cell::Cell;
 
     std::thread_local! {
@@ -78,7 +78,7 @@ pub(crate) mod witness {
 
     /// Notes an acquisition. Panics if a lock of this or a later rank is held.
     pub(crate) fn acquire(rank: LockRank) {
-        if !fork_window::is_callers() {
+        if !exempt_thread::is_caller() {
             check(rank);
             acquire_any(rank);
         }
@@ -104,7 +104,7 @@ pub(crate) mod witness {
 
     /// Notes a release.
     pub(crate) fn release(rank: LockRank) {
-        if !fork_window::is_callers() {
+        if !exempt_thread::is_caller() {
             HELD.set(HELD.get() - (1 << (rank as u32 * 8)));
         }
     }

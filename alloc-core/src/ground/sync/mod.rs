@@ -3,7 +3,7 @@
 pub(crate) mod seam;
 pub(crate) mod futex;
 pub(crate) mod history;
-pub(crate) mod fork_window;
+pub(crate) mod exempt_thread;
 pub(crate) mod lock_rank;
 #[allow(unsafe_code)]
 pub(crate) mod lock;
