@@ -81,12 +81,14 @@ impl StateCell {
     }
 }
 
-/// Two facts about a run, in a byte. The lock of the arena's page allocator guards them.
+/// Facts about a run, in a byte. The lock of the arena's page allocator guards them.
 pub(in crate::back) struct Marks(Cell<u8>);
 
 impl Marks {
     const HEAD: u8 = 1;
     const CLOSED: u8 = 2;
+    const WIPED: u8 = 4;
+    const WAS_WIPED: u8 = 8;
 
     /// Whether the run begins a reservation. It is never merged with what lies before it.
     pub(in crate::back) fn is_head(&self) -> bool {
@@ -106,6 +108,24 @@ impl Marks {
     /// Sets [`Marks::is_closed`].
     pub(in crate::back) fn set_closed(&self, is: bool) {
         self.set(Marks::CLOSED, is);
+    }
+
+    /// Whether the last slab on each page of a free run has left it zero, or will have when a run
+    /// in use is freed. A program may have written to it after a free, so no request for zeroed
+    /// memory relies on this, unlike on [`Extent::zeroed`].
+    pub(in crate::back) fn is_wiped(&self) -> bool {
+        self.0.get() & Marks::WIPED != 0
+    }
+
+    /// Sets [`Marks::is_wiped`].
+    pub(in crate::back) fn set_wiped(&self, is: bool) {
+        self.set(Marks::WIPED, is);
+    }
+
+    /// Notes that the run is in use from now on, and not wiped any more.
+    pub(in crate::back) fn begin_use(&self) {
+        self.set(Marks::WAS_WIPED, self.is_wiped());
+        self.set_wiped(false);
     }
 
     fn set(&self, mark: u8, is: bool) {
@@ -209,6 +229,21 @@ impl Extent {
     /// Whether the run is in use and begins at `address`.
     pub(crate) fn is_block_at(&self, address: usize) -> bool {
         self.state.get() == ExtentState::Active && self.base.get() == address
+    }
+
+    /// Whether the run was wiped when its use began: see [`Extent::note_wiped`].
+    pub(crate) fn was_wiped(&self) -> bool {
+        self.marks.0.get() & Marks::WAS_WIPED != 0
+    }
+
+    /// Notes that the slab of a run that is about to be freed has zeroed all that it wrote there.
+    pub(crate) fn note_wiped(&self) {
+        self.marks.set_wiped(true);
+    }
+
+    /// Whether a free run reads zero, unless the program has written to freed memory.
+    pub(in crate::back) fn was_left_zero(&self) -> bool {
+        self.zeroed.get() || self.marks.is_wiped()
     }
 
     /// The address after the last byte of the run.

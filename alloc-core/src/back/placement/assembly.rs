@@ -138,6 +138,7 @@ fn make_ordinary(provider: &dyn PageProvider, part: &InHand) {
 fn note_moved(run: &InHand) {
     run.set_mapping(Mapping::Several);
     run.zeroed.set(false);
+    run.marks.set_wiped(false);
     run.marks.set_closed(access::are_some_closed());
 }
 

@@ -93,6 +93,7 @@ pub(in crate::back) fn end(
         chunk_notes::forget_chunks(new);
         new.set_mapping(Mapping::Moved(MoveNumber::next()));
         new.zeroed.set(false);
+        new.marks.set_wiped(false);
         // The mapping that was moved is open.
         new.marks.set_closed(false);
     }

@@ -295,12 +295,12 @@ impl FreeRuns {
         self.spares.put(record);
     }
 
-    /// Makes `right`, which begins where an active run ends, a part of that run. Returns whether
-    /// `right` reads zero.
+    /// As [`FreeRuns::append`], for an active run. Returns whether `right` reads zero.
     pub(crate) fn append_to_active(&mut self, run: &'static Extent, right: InHand) -> bool {
         let (zeroed, was_zeroed) = (right.zeroed.get(), run.zeroed.get());
         let record = in_hand::merge(run, right);
         run.zeroed.set(was_zeroed);
+        run.marks.set_wiped(false);
         self.spares.put(record);
         zeroed
     }
@@ -359,6 +359,7 @@ impl FreeRuns {
     /// Takes hold of a run that is merged with nothing before it.
     fn hold_head(&mut self, record: &'static Extent, zeroed: bool) -> InHand {
         record.zeroed.set(zeroed);
+        record.marks.set_wiped(false);
         record.marks.set_head(true);
         page_map::set_ends(record);
         self.mapped += record.pages();

@@ -99,6 +99,7 @@ pub(in crate::back) fn split(
     tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
     tail.zeroed.set(extent.zeroed.get());
     tail.marks.set_closed(extent.marks.is_closed());
+    tail.marks.set_wiped(extent.marks.is_wiped());
     tail.marks.set_head(false);
     tail.set_mapping(extent.mapping());
     extent.set_range(extent.base(), pages);
@@ -119,6 +120,7 @@ pub(in crate::back) fn merge(left: &'static Extent, right: InHand) -> &'static E
         left.set_mapping(mapping);
     }
     right.set_mapping(Mapping::Ordinary);
+    left.marks.set_wiped(left.was_left_zero() && right.was_left_zero());
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
     left.marks.set_closed(left.marks.is_closed() || right.marks.is_closed());
     left.set_range(left.base(), left.pages() + right.pages());
@@ -157,6 +159,49 @@ mod tests {
             held.release(ExtentState::Active);
         }
         assert_eq!((active.pages(), active.state.get()), (16, ExtentState::Active));
+    }
+
+    #[test]
+    fn a_run_is_left_zero_if_both_of_its_parts_were() {
+        let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
+        let active = pages.allocate(16, PAGE, Memory::Any).unwrap();
+        let cases = [(true, true, true), (true, false, true), (false, true, true)];
+        let both = cases.into_iter().chain([(false, false, false)]);
+        for (is_wiped, is_zeroed, is_zero) in both {
+            active.zeroed.set(false);
+            let left = InHand::hold(active, ExtentState::Dirty);
+            left.note_wiped();
+            let right = left.split_off(8, record_of(active));
+            assert!(right.marks.is_wiped(), "a part is wiped as the whole is");
+            right.marks.set_wiped(is_wiped);
+            right.zeroed.set(is_zeroed);
+            left.append(right);
+            assert_eq!((left.marks.is_wiped(), left.zeroed.get()), (is_zero, false));
+            left.release(ExtentState::Active);
+        }
+    }
+
+    #[test]
+    fn a_run_is_known_as_wiped_for_one_use() {
+        let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
+        let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
+        let base = run.base();
+        assert!(!run.was_wiped());
+        run.note_wiped();
+        pages.free(run);
+        let wiped = pages.allocate(8, PAGE, Memory::Any).unwrap();
+        assert!(wiped.base() == base && wiped.was_wiped() && !wiped.zeroed.get());
+        pages.free(wiped);
+        let used = pages.allocate(8, PAGE, Memory::Any).unwrap();
+        assert!(used.base() == base && !used.was_wiped(), "its last user may have written to it");
+        used.note_wiped();
+        pages.free(used);
+        let short = pages.allocate(4, PAGE, Memory::Any).unwrap();
+        assert!(short.base() == base && short.was_wiped());
+        assert!(pages.grow(short, 8).is_some());
+        pages.shrink(short, 4);
+        let behind = pages.allocate(4, PAGE, Memory::Any).unwrap();
+        assert!(behind.base() == short.end() && !behind.was_wiped(), "it was part of a run in use");
     }
 
     fn record_of(run: &Extent) -> &'static Extent {

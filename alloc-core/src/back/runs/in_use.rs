@@ -39,6 +39,7 @@ impl InUse {
     /// Counts a run as in use.
     pub(in crate::back) fn add(&mut self, run: InHand) -> &'static Extent {
         let extent = run.release(ExtentState::Active);
+        extent.marks.begin_use();
         self.pages += extent.pages();
         self.taken += 1;
         access::note_taken();

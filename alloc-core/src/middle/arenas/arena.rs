@@ -22,6 +22,7 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::units::LG_PAGE;
 use crate::middle::slabs::slab::Slab;
+use crate::middle::slabs::wiped;
 use core::sync::atomic::{
     AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
@@ -114,7 +115,8 @@ impl Arena {
         let Some(extent) = slab.extent() else { return };
         slab.fresh.end_at(0);
         slab.holes.clear(self.id());
-        self.pages.lock().take_back(slab, extent);
+        let is_zero = !self.is_hooked() && wiped::leave_zero(slab);
+        self.pages.lock().take_back(slab, extent, is_zero);
         self.purge_if_at_once();
     }
 

@@ -125,10 +125,19 @@ impl ArenaPages {
         Some(record)
     }
 
-    /// Takes back the pages of a slab that its guard has just released.
-    pub(in crate::middle) fn take_back(&mut self, slab: &'static Slab, extent: &'static Extent) {
+    /// Takes back the pages of a slab that its guard has just released. `is_zero` says whether the
+    /// slab has left them zero.
+    pub(in crate::middle) fn take_back(
+        &mut self,
+        slab: &'static Slab,
+        extent: &'static Extent,
+        is_zero: bool,
+    ) {
         page_map::set_all(extent, Entry::NONE);
         page_map::set_ends(extent);
+        if is_zero {
+            extent.note_wiped();
+        }
         self.allocator.free(extent);
         self.slabs.remove(slab.class());
         if let Some(pool) = self.records.get_mut(slab.lg_words()) {

@@ -26,7 +26,7 @@ impl FreshPages {
 
     /// Counts the pages of a fresh slab as untouched, if they have not been used before.
     pub(in crate::middle) fn begin(&self, run: &Extent) {
-        self.were_zero.set(run.zeroed.get());
+        self.were_zero.set(run.zeroed.get() || run.was_wiped());
         if run.zeroed.get() {
             self.in_huge.set(chunk_notes::is_in_huge_pages(run));
             self.left.set(run.pages().min(usize::from(u8::MAX)) as u8);
@@ -34,7 +34,8 @@ impl FreshPages {
         }
     }
 
-    /// Returns whether all pages read zero when the slab was made.
+    /// Returns whether all pages read zero when the slab was made. Bytes to which the program wrote
+    /// after a free may not.
     pub(crate) fn were_zero(&self) -> bool {
         self.were_zero.get()
     }

@@ -22,3 +22,6 @@ pub(crate) mod slab_list;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod transfer_cache;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod wiped;
