@@ -109,7 +109,14 @@ fn sized_frees_find_the_class_of_a_block_with_room() {
 /// A sized free with a size of any other class ends the process at once, with a message.
 #[test]
 fn a_wrong_size_is_noticed_at_once() {
-    for (block, size, class) in [(100, 120, 112), (1000, 768, 1024), (100_000, 100, 114_688)] {
+    let cases = [
+        (100, 120, 112),
+        (1000, 768, 1024),
+        (100_000, 100, 114_688),
+        (100_000, 50_000, 114_688),
+        (100_000, 98_304, 114_688),
+    ];
+    for (block, size, class) in cases {
         let (block, size) = (block.to_string(), size.to_string());
         let outcome = play("wrong", &[("BLOCK", &block), ("SIZE", &size)]);
         assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:?}");

@@ -11,7 +11,8 @@ use crate::back::map::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
 use crate::ground::fill_mode;
 use crate::ground::options;
-use crate::ground::size_class::{BIN_BYTES, SizeClass};
+use crate::ground::size_class::{BIN_BYTES, SizeClass, size_for_align};
+use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 
 /// Makes a small block ready for a request of `size` bytes.
@@ -98,8 +99,8 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
     unsafe { wipe(block, class, true) };
 }
 
-/// Ends the process if the size of a sized free is of another class than the block's, or larger
-/// than a large block, or in the hardened tier not the requested one.
+/// Ends the process if the size of a sized free is of another class than the block's, or in the
+/// hardened tier not the requested one of a small block.
 ///
 /// # Safety
 /// If a small block begins at the address, its slab must stay.
@@ -111,14 +112,18 @@ pub(crate) unsafe fn check_size(entry: Entry, address: usize, given: Given) {
     }
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
     let is_other = requested.is_some_and(|size| !given.is_of(size));
-    if bin != bin_at(entry, address) || (bin == 0 && is_longer(entry, given)) || is_other {
+    if bin != bin_at(entry, address) || (bin == 0 && is_other_large(entry, given)) || is_other {
         wrong_size(entry, address, given);
     }
 }
 
-/// Returns whether the size is larger than the large block with this page map entry.
-fn is_longer(entry: Entry, given: Given) -> bool {
-    entry.extent().is_some_and(|extent| given.size > extent.bytes())
+/// Returns whether no request of the size gets a block as long as the large one with this page map
+/// entry. A block may be shorter than its class, because a request may get whole pages only.
+fn is_other_large(entry: Entry, given: Given) -> bool {
+    let most = large::usable(size_for_align(given.size, given.align).unwrap_or(given.size));
+    entry.extent().is_some_and(|extent| {
+        given.size > extent.bytes() || most.is_some_and(|most| most < extent.bytes())
+    })
 }
 
 /// Returns the size that a block of the hardened tier was requested with. `None` for other blocks,
@@ -141,7 +146,7 @@ fn bin_at(entry: Entry, address: usize) -> usize {
 }
 
 /// Ends the process if the size of a sized free is neither of the block's class nor of the one
-/// before, or larger than a large block. The hardened tier has no such blocks and makes its own
+/// before, or not of a large block's class. The hardened tier has no such blocks and makes its own
 /// check.
 pub(crate) fn check_roomy(address: usize, given: Given) {
     if options::current().hardened {
@@ -150,7 +155,7 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
     let entry = page_map::lookup(address);
     let (asked, bin) = (given.bin(), bin_at(entry, address));
     let is_other = bin != asked && (asked == 0 || bin != asked + 1);
-    if is_other || (bin == 0 && is_longer(entry, given)) {
+    if is_other || (bin == 0 && is_other_large(entry, given)) {
         wrong_size(entry, address, given);
     }
 }
