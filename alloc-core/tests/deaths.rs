@@ -39,6 +39,7 @@ deaths!(
     interior_among_scattered_ones,
     double_free_past_the_caches,
     double_free_of_a_large_block,
+    realloc_of_a_freed_large_block,
     double_free_of_a_large_block_by_size,
     double_free_of_a_kept_block,
     foreign_stack,
@@ -193,18 +194,32 @@ mod scenes {
     }
 
     pub(super) fn double_free_of_a_large_block() {
-        // Neighbours in use on both sides keep the run as long as it is.
         let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
-        tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
+        tell(&format!("double free of {:#x} (arena 0)", blocks[1]));
         free(blocks[1]);
         free(blocks[1]);
     }
 
     pub(super) fn double_free_of_a_large_block_by_size() {
         let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
-        tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
+        tell(&format!("double free of {:#x} (arena 0)", blocks[1]));
         free_sized(blocks[1], 100_000);
         free_sized(blocks[1], 100_000);
+    }
+
+    pub(super) fn realloc_of_a_freed_large_block() {
+        let block = freed_query();
+        // SAFETY: none. This is the mistake that is tested.
+        let _never = unsafe { raw::realloc(std::ptr::with_exposed_provenance_mut(block), 10) };
+    }
+
+    fn freed_query() -> usize {
+        let block = malloc(1 << 20);
+        free(block);
+        tell(&format!(
+            "use after free of {block:#x}: realloc or a query of a freed block (arena 0)"
+        ));
+        block
     }
 
     pub(super) fn double_free_of_a_kept_block() {
@@ -366,10 +381,7 @@ mod scenes {
     }
 
     pub(super) fn query_of_a_freed_large_block() {
-        let block = malloc(1 << 20);
-        free(block);
-        foreign_query(block);
-        query(block);
+        query(freed_query());
     }
 
     pub(super) fn realloc_of_a_foreign_pointer() {

@@ -55,6 +55,7 @@ deaths!(
     inner_address_found_at_the_exit,
     size_of_another_class,
     size_of_another_class_of_a_large_block,
+    free_inside_a_freed_large_block,
     empty_block_twice,
     inside_an_empty_block,
 );
@@ -161,6 +162,16 @@ mod deaths {
             "sized free of {block:#x} with size 100, which is not its own (size 3072, arena 0)"
         ));
         free_sized(block, 100);
+    }
+
+    pub(super) fn free_inside_a_freed_large_block() {
+        let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
+        free(blocks[1]);
+        tell(&format!(
+            "invalid free of {:#x}: in unused memory (arena 0), freed before or never a block",
+            blocks[1] + 64
+        ));
+        free(blocks[1] + 64);
     }
 
     pub(super) fn size_of_another_class_of_a_large_block() {

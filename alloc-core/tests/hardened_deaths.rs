@@ -299,13 +299,13 @@ mod deaths {
 
     pub(super) fn size_too_small() {
         let block = malloc(100);
-        wrong(block, 50, 112);
+        wrong(block, 50, 100);
         free_sized(block, 50);
     }
 
     pub(super) fn size_too_large() {
         let block = malloc(100);
-        wrong(block, 105, 112);
+        wrong(block, 105, 100);
         free_sized(block, 105);
     }
 
@@ -317,13 +317,13 @@ mod deaths {
 
     pub(super) fn size_of_a_small_block_is_large() {
         let block = malloc(1000);
-        wrong(block, 100_000, 1024);
+        wrong(block, 100_000, 1000);
         free_sized(block, 100_000);
     }
 
     pub(super) fn size_by_flags() {
         let block = raw::allocate(100, Flags::NONE.uncached()).expose_provenance();
-        wrong(block, 300, 112);
+        wrong(block, 300, 100);
         // SAFETY: the mistake that is tested.
         unsafe { raw::deallocate_sized(pointer(block), 300, Flags::NONE.uncached()) };
     }
@@ -338,7 +338,7 @@ mod deaths {
         let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
         // SAFETY: a layout of 100 bytes.
         let block = unsafe { Lumalloc.alloc(layout(100)) };
-        wrong(block.expose_provenance(), 200, 112);
+        wrong(block.expose_provenance(), 200, 100);
         // SAFETY: the mistake that is tested.
         unsafe { Lumalloc.dealloc(block, layout(200)) };
     }
@@ -347,7 +347,7 @@ mod deaths {
         let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
         // SAFETY: a layout of 100 bytes.
         let block = unsafe { Lumalloc.alloc(layout(100)) };
-        wrong(block.expose_provenance(), 99, 112);
+        wrong(block.expose_provenance(), 99, 100);
         // SAFETY: the mistake that is tested.
         unsafe { Lumalloc.dealloc(block, layout(99)) };
     }
@@ -357,14 +357,14 @@ mod deaths {
         // A block of `sdallocx` may have been made longer without a change of its requested size.
         // SAFETY: a live block, not used afterwards.
         unsafe { raw::deallocate_sized(pointer(other), 99, Flags::NONE) };
-        wrong(block, 101, 112);
+        wrong(block, 101, 100);
         // SAFETY: the mistake that is tested.
         unsafe { raw::deallocate_sized(pointer(block), 101, Flags::NONE) };
     }
 
     pub(super) fn size_past_the_caches_in_the_same_class() {
         let block = raw::allocate(100, Flags::NONE.uncached()).expose_provenance();
-        wrong(block, 101, 112);
+        wrong(block, 101, 100);
         // SAFETY: the mistake that is tested.
         unsafe { raw::deallocate_sized(pointer(block), 101, Flags::NONE.uncached()) };
     }

@@ -14,7 +14,7 @@ const CANARY: &str = "<lumalloc>: buffer overflow of {hex}: the canary behind it
                       overwritten (size {n}, arena {n}{owner}){from}";
 /// The message of each kind of misuse. `@` stands for the size in question.
 const DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size @, arena {n}{owner}){from}";
-const LARGE_DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size {n}, arena {n}){from}";
+const LARGE_DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (arena {n}){from}";
 const FOREIGN: &str = "<lumalloc>: invalid free of {hex}: not memory of this allocator{from}";
 const FOREIGN_QUERY: &str =
     "<lumalloc>: invalid query of {hex}: not a block of this allocator{from}";

@@ -138,6 +138,26 @@ pub(crate) fn double_free(address: usize, at: Place) -> ! {
     die_of_free(&mut line, at)
 }
 
+/// A large block that is free already was freed again. Its run may be merged with others, so its
+/// size is not known.
+#[cold]
+#[inline(never)]
+pub(crate) fn double_free_of_pages(address: usize, arena: u32) -> ! {
+    let mut line = begin("double free", address);
+    line.text(" (arena ").number(u64::from(arena)).text(")");
+    die(&mut line)
+}
+
+/// The freed pointer lies in pages that are not in use, and no large block began there.
+#[cold]
+#[inline(never)]
+pub(crate) fn unused_free(address: usize, arena: u32) -> ! {
+    let mut line = begin("invalid free", address);
+    line.text(": in unused memory (arena ").number(u64::from(arena));
+    line.text("), freed before or never a block");
+    die(&mut line)
+}
+
 /// The freed pointer is not memory of this allocator.
 #[cold]
 #[inline(never)]
@@ -268,6 +288,15 @@ fn about_contradiction(file: &str, number: u32) -> Words {
 pub(crate) fn foreign_query(address: usize) -> ! {
     let mut line = begin("invalid query", address);
     line.text(": not a block of this allocator");
+    die(&mut line)
+}
+
+/// A query (usable size, realloc) got a large block that is free.
+#[cold]
+#[inline(never)]
+pub(crate) fn freed_query(address: usize, arena: u32) -> ! {
+    let mut line = begin("use after free", address);
+    line.text(": realloc or a query of a freed block (arena ").number(u64::from(arena)).text(")");
     die(&mut line)
 }
 

@@ -6,12 +6,11 @@ use crate::front::miss::diverted;
 use crate::front::modes::block_size::{self, usable_of};
 use crate::front::modes::guarded;
 use crate::front::modes::hardened::canary;
-use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::large;
-use crate::middle::blocks::empty_blocks;
+use crate::middle::blocks::{empty_blocks, misuse_report};
 use crate::middle::slabs::slab::Slab;
 
 /// Returns the number of bytes that a block may hold.
@@ -22,7 +21,7 @@ use crate::middle::slabs::slab::Slab;
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     let Some(most) = block_size(ptr) else {
-        return diverted::size(ptr).unwrap_or_else(|| fatal::foreign_query(ptr as usize));
+        return diverted::size(ptr).unwrap_or_else(|| misuse_report::no_block(ptr as usize));
     };
     if !options::current().hardened {
         return most;

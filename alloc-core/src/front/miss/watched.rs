@@ -68,14 +68,16 @@ pub(crate) unsafe fn free(
         let is_other = |given: &Given| given.hardened_bin() * BIN_BYTES != entry.bin_offset();
         let other = given.filter(is_other);
         if let Some(given) = other.filter(|given| !given.is_size_alone(given.size)) {
-            judge::wrong_size(entry, block as usize, given);
+            // SAFETY: the caller's block, whose slab stays.
+            let requested = unsafe { judge::requested(entry, block as usize) };
+            judge::wrong_size(entry, block as usize, given, requested);
         }
         // SAFETY: the address lies in the slab.
         let (class, size) = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
         if let Some(given) = given
             && (!given.is_of(size) || (other.is_some() && !given.is_size_alone(size)))
         {
-            judge::wrong_size(entry, block as usize, given);
+            judge::wrong_size(entry, block as usize, given, Some(size));
         }
         // SAFETY: a block of the slab, which the caller gave up.
         unsafe { wipe(block, class) };

@@ -113,7 +113,7 @@ pub(crate) unsafe fn check_size(entry: Entry, address: usize, given: Given) {
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
     let is_other = requested.is_some_and(|size| !given.is_of(size));
     if bin != bin_at(entry, address) || (bin == 0 && is_other_large(entry, given)) || is_other {
-        wrong_size(entry, address, given);
+        wrong_size(entry, address, given, requested);
     }
 }
 
@@ -131,7 +131,7 @@ fn is_other_large(entry: Entry, given: Given) -> bool {
 ///
 /// # Safety
 /// As for [`check_size`].
-unsafe fn requested(entry: Entry, address: usize) -> Option<usize> {
+pub(crate) unsafe fn requested(entry: Entry, address: usize) -> Option<usize> {
     let slab = Slab::of(entry).filter(|_| options::current().hardened)?;
     let block = core::ptr::with_exposed_provenance(address);
     slab.class().slot_at(address.wrapping_sub(slab.base()))?;
@@ -156,19 +156,23 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
     let (asked, bin) = (given.bin(), bin_at(entry, address));
     let is_other = bin != asked && (asked == 0 || bin != asked + 1);
     if is_other || (bin == 0 && is_other_large(entry, given)) {
-        wrong_size(entry, address, given);
+        wrong_size(entry, address, given, None);
     }
 }
 
-/// Ends the process because a block was freed by a wrong size. Returns if there is no block at the
-/// address, which other checks report.
+/// Ends the process because a block was freed by a wrong size. Its own size is the one that was
+/// requested, if that is known. Returns if there is no block at the address, which other checks
+/// report.
 #[cold]
 #[inline(never)]
-pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given) {
+pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given, requested: Option<usize>) {
     guarded::wrong_size(address, given.size);
     let place = match (Slab::of(entry), entry.extent()) {
         (Some(slab), _) if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() => {
-            slab.place()
+            let place = slab.place();
+            // With the right size, the alignment told is another one.
+            let own = requested.filter(|size| *size != given.size);
+            Place { size: own.unwrap_or(place.size), ..place }
         }
         (None, Some(extent)) if extent.is_block_at(address) => {
             Place { size: extent.bytes(), arena: extent.arena(), owner: None }

@@ -1,10 +1,11 @@
 //! The end of the process because of a misused block, with a message that says what is wrong.
 
-use crate::back::map::extent::ExtentState;
+use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
 use crate::ground::seen::address_seen;
 use crate::ground::size_class::{BIN_BYTES, SizeClass};
+use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::slabs::slab::Slab;
@@ -79,11 +80,35 @@ pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
         if arena_list::by_id(extent.arena()).is_some_and(Arena::was_reset) {
             fatal::discarded_free(address, extent.arena());
         }
-        fatal::double_free(address, place);
+        free_again(extent, address, place);
     }
     match size {
         Some(size) if extent.base() == address => fatal::wrong_size(address, size, place),
         _ => fatal::interior_free(address, extent.base(), place),
+    }
+}
+
+/// Ends the process for a pointer into a run that is not in use. A run that a thread keeps is as
+/// long as its block was. Others are merged with their neighbours, and no block of pages begins
+/// within a page.
+fn free_again(extent: &Extent, address: usize, place: Place) -> ! {
+    if extent.state.get() == ExtentState::Kept && extent.base() == address {
+        fatal::double_free(address, place);
+    }
+    if address.is_multiple_of(PAGE) {
+        fatal::double_free_of_pages(address, place.arena);
+    }
+    fatal::unused_free(address, place.arena)
+}
+
+/// Ends the process for a query of a pointer at which no block begins.
+#[cold]
+#[inline(never)]
+pub(crate) fn no_block(address: usize) -> ! {
+    let extent = page_map::extent_around(address).filter(|_| address.is_multiple_of(PAGE));
+    match extent.filter(|extent| extent.state.get() != ExtentState::Active) {
+        Some(extent) => fatal::freed_query(address, extent.arena()),
+        None => fatal::foreign_query(address),
     }
 }
 
