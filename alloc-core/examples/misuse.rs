@@ -176,6 +176,27 @@ fn write_after_free(size: usize) {
     unsafe { black_box(block).write_bytes(0x41, size) };
 }
 
+/// Allocates much of several sizes and frees it, so that the pages of later slabs were used before.
+fn warm_up() {
+    for _ in 0..2 {
+        let mut made = Vec::new();
+        for size in [16, 96, 512, 1000, 4096] {
+            made.extend((0..MIB / size).map(|_| vec![0x41_u8; black_box(size)]));
+        }
+        drop(black_box(made));
+    }
+}
+
+fn write_after_free_when_warm(size: usize) {
+    warm_up();
+    write_after_free(size);
+}
+
+fn write_after_free_when_warm_then_used(size: usize) {
+    write_after_free_when_warm(size);
+    cycle(size, MANY_ROUNDS);
+}
+
 fn write_after_free_then_used(size: usize) {
     write_after_free(size);
     cycle(size, MANY_ROUNDS);
@@ -221,7 +242,7 @@ enum Act {
 
 use Act::{Misuse, Promise};
 
-const KINDS: [(&str, Act); 30] = [
+const KINDS: [(&str, Act); 32] = [
     ("twice", Misuse(twice)),
     ("twice_delayed", Misuse(twice_delayed)),
     ("twice_interleaved", Misuse(twice_interleaved)),
@@ -248,6 +269,8 @@ const KINDS: [(&str, Act); 30] = [
     ("copy_under_by_a_mib", Misuse(copy_under_by_a_mib)),
     ("write_after_free", Misuse(write_after_free)),
     ("write_after_free_then_used", Misuse(write_after_free_then_used)),
+    ("write_after_free_when_warm", Misuse(write_after_free_when_warm)),
+    ("write_after_free_when_warm_then_used", Misuse(write_after_free_when_warm_then_used)),
     ("zeroed_when_freed", Promise(zeroed_when_freed)),
     ("zeroed_when_allocated", Promise(zeroed_when_allocated)),
     ("not_reused_at_once", Promise(not_reused_at_once)),

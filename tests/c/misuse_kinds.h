@@ -13,8 +13,9 @@ static const size_t MIB = (size_t)1 << 20;
 static size_t size;
 
 static void unnoticed(void) {
-    puts("unnoticed");
-    fflush(stdout);
+    /* A stream would allocate its buffer here, and the block that was freed may be it. */
+    static const char said[] = "unnoticed\n";
+    if (write(1, said, sizeof said - 1) < 0) _exit(9);
 }
 
 static unsigned char *block(void) {
@@ -120,6 +121,32 @@ static void write_after_free_then_used(void) {
     cycle(MANY_ROUNDS);
 }
 
+
+/* Allocates much of several sizes and frees it, so that the pages of later slabs were used before. */
+static void warm_up(void) {
+    enum { BLOCKS = 65536 };
+    static void *made[BLOCKS];
+    static const size_t SIZES[] = {16, 96, 512, 1000, 4096};
+    for (int round = 0; round < 2; round++) {
+        size_t count = 0;
+        for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+            for (size_t bytes = 0; bytes < MIB && count < BLOCKS; bytes += SIZES[i]) {
+                made[count] = opaque(allocate(SIZES[i]));
+                memset(made[count++], 'A', SIZES[i]);
+            }
+        }
+        while (count > 0) release(made[--count]);
+    }
+}
+static void write_after_free_when_warm(void) {
+    warm_up();
+    write_after_free();
+}
+static void write_after_free_when_warm_then_used(void) {
+    write_after_free_when_warm();
+    cycle(MANY_ROUNDS);
+}
+
 /* Promises. */
 static int is_zero(const unsigned char *p) {
     for (size_t i = 0; i < size; i++) {
@@ -183,7 +210,8 @@ struct kind {
     MISUSE(over_by_1), MISUSE(over_by_32), MISUSE(over_by_a_mib), MISUSE(under_by_1), MISUSE(under_by_32), \
     MISUSE(under_by_a_mib), MISUSE(copy_over_by_1), MISUSE(copy_over_by_32), MISUSE(copy_over_by_a_mib), \
     MISUSE(copy_under_by_1), MISUSE(copy_under_by_32), MISUSE(copy_under_by_a_mib), MISUSE(write_after_free), \
-    MISUSE(write_after_free_then_used), PROMISE(zeroed_when_freed), PROMISE(zeroed_when_allocated), \
+    MISUSE(write_after_free_then_used), MISUSE(write_after_free_when_warm), \
+    MISUSE(write_after_free_when_warm_then_used), PROMISE(zeroed_when_freed), PROMISE(zeroed_when_allocated), \
     PROMISE(not_reused_at_once), PROMISE(not_reused_by_a_smaller_one)
 
 #define KINDS_OF_NOTHING \

@@ -6,11 +6,14 @@
 #include <new>
 #include <string>
 
+#include <unistd.h>
+
 static size_t size;
 
 static void unnoticed() {
-    puts("unnoticed");
-    fflush(stdout);
+    // A stream would allocate its buffer here, and the block that was freed may be it.
+    static const char said[] = "unnoticed\n";
+    if (write(1, said, sizeof said - 1) < 0) _exit(9);
 }
 
 template <typename T>
@@ -31,6 +34,7 @@ static void delete_array_of_a_string() { delete[] opaque(new std::string); }
 static void delete_of_an_array() { ::operator delete(opaque(new char[size])); }
 static void delete_array_of_a_block() { ::operator delete[](opaque(::operator new(size))); }
 static void sized_delete_of_twice() { ::operator delete(opaque(::operator new(size)), size * 2); }
+static void sized_delete_of_half() { ::operator delete(opaque(::operator new(size)), size / 2); }
 
 struct Kind {
     const char *name;
@@ -47,6 +51,7 @@ static const Kind KINDS[] = {
     {"delete_of_an_array", true, delete_of_an_array},
     {"delete_array_of_a_block", true, delete_array_of_a_block},
     {"sized_delete_of_twice", true, sized_delete_of_twice},
+    {"sized_delete_of_half", true, sized_delete_of_half},
 };
 
 int main(int argc, char **argv) {

@@ -14,8 +14,8 @@ use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc};
 use lumalloc_tests::{cargo, root, target_dir};
 
-/// Small, some pages, and a large block.
-const SIZES: [usize; 3] = [16, 4096, 1 << 20];
+/// Small, some pages, a large block that does not fill its class, and one that does.
+const SIZES: [usize; 4] = [16, 4096, 200_000, 1 << 20];
 /// Runs of each child when the golden results are written.
 const RUNS: usize = 12;
 const SOMETIMES: &str = "sometimes";
