@@ -1,8 +1,9 @@
 //! Profiles written to files: named by the program, or by prefix, process, number and cause.
 //! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
 
+use crate::file;
 use crate::heap_v2;
-use crate::output_file::{self, Name, write_whole};
+use crate::output_file::{Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::{self, process_id};
@@ -95,7 +96,7 @@ pub fn to_descriptor(descriptor: c_int, format: ProfFormat) -> Result<(), c_int>
         return Err(libc::ENOENT);
     }
     control::profile::settle_thread();
-    output_file::to_descriptor(descriptor, |sink| write_as(format, sink))
+    file::to_descriptor(descriptor, |sink| write_as(format, sink))
 }
 
 fn write_as(format: ProfFormat, sink: &mut dyn Sink) -> bool {

@@ -1,9 +1,10 @@
 //! The file of the heap monitor while it is being written, and what it has so far.
 
 use crate::event_file::{self as format, Chunk, MAGIC, room_for};
+use crate::file::{self, Kind};
 use crate::kept_file::Kept;
 use crate::mappings::{self, Mapping};
-use crate::output_file::{self, Kind};
+use crate::output_file;
 use crate::path::Path;
 use crate::process::{self, process_id};
 use crate::ranges::{self, Range};
@@ -132,8 +133,8 @@ impl Output {
     /// this process perhaps, left its recording.
     fn create(&mut self, is_named: bool) -> Result<(), c_int> {
         let path = self.file.path.as_c_str();
-        match output_file::kind(path) {
-            Kind::File if is_named || !output_file::exists(path) => {}
+        match file::kind(path) {
+            Kind::File if is_named || !file::exists(path) => {}
             Kind::Directory if is_named => return Err(libc::EISDIR),
             Kind::Link if is_named => return Err(libc::ELOOP),
             Kind::Special if is_named => return Err(libc::ESPIPE),
@@ -160,7 +161,7 @@ impl Output {
     /// Removes the file.
     pub(crate) fn remove(&mut self) {
         self.file.kept.close();
-        output_file::remove(self.file.unfinished.as_c_str());
+        file::remove(self.file.unfinished.as_c_str());
     }
 
     /// Ends the file, and gives it its name.

@@ -20,8 +20,8 @@
 //! left out: jeprof divides by the chance that one is sampled, which is 0 for them. The lines that
 //! begin with `#` are notes: jeprof leaves out what it does not know.
 
+use crate::file::for_each_piece;
 use crate::notes;
-use crate::output_file::for_each_piece;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::threads::{Of, Threads};

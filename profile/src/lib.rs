@@ -26,6 +26,7 @@ pub mod path;
 #[allow(unsafe_code)]
 pub(crate) mod kept_file;
 #[allow(unsafe_code)]
+pub mod file;
 pub mod output_file;
 pub mod ranges;
 pub(crate) mod mappings;

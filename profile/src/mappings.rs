@@ -1,6 +1,6 @@
 //! The files that are mapped into the process, from `/proc/self/maps`, with their build-ids.
 
-use crate::output_file::{for_each_piece, read_at};
+use crate::file::{for_each_piece, read_at};
 use core::ffi::CStr;
 
 /// The longest line that is read: numbers, and a path.

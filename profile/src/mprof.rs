@@ -3,8 +3,9 @@
 //!
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
+use crate::file::to_descriptor;
 use crate::name_lock::NameLock;
-use crate::output_file::{Name, to_descriptor, write_whole};
+use crate::output_file::{Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::process_id;

@@ -1,156 +1,20 @@
-//! Files by system calls, without allocation.
+//! Files that are written whole: they have their names once nothing is missing.
 
+use crate::file::{
+    File, Kind, PRIVATE, ToFile, USUAL, kind, regular, remove, rename, to_descriptor,
+};
 use crate::kept_file::Kept;
 use crate::path::Path;
-use crate::process::{keep_errno, last_error, process_id};
+use crate::process::{keep_errno, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use lumalloc::system_calls::{self, without_signals};
 
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
 /// How many names of unfinished files may be taken before there is an error.
 pub(crate) const MOST_TAKEN: usize = 1000;
-
-/// An open file, which is closed at the end.
-struct File(c_int);
-
-/// The mode of a new file, which the process may restrict (`umask`).
-const USUAL: libc::mode_t = 0o644;
-/// The mode of a new file that nobody but the user of the process can open.
-const PRIVATE: libc::mode_t = 0o600;
-
-impl File {
-    fn open(path: &CStr, how: c_int) -> Result<File, c_int> {
-        File::open_with_mode(path, how, USUAL)
-    }
-
-    /// Opens a file, and waits for nobody: a pipe that nobody reads cannot be opened for writing.
-    fn open_with_mode(path: &CStr, how: c_int, mode: libc::mode_t) -> Result<File, c_int> {
-        const AT_ONCE: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = system_calls::open(path, how | AT_ONCE, mode);
-        if file < 0 { Err(last_error()) } else { Ok(File(file)) }
-    }
-
-    /// Lets writes wait for the reader of a pipe.
-    fn let_writes_wait(&self) {
-        // SAFETY: the file is open, and only here.
-        unsafe { libc::fcntl(self.0, libc::F_SETFL, 0) };
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
-        system_calls::write_all(self.0, bytes)
-    }
-
-    /// Writes bytes at a place. If they cannot be written whole, the file ends there.
-    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), c_int> {
-        let start = libc::off_t::try_from(at).map_err(|_| libc::EFBIG)?;
-        let written = without_signals(|| self.write_from(start, bytes));
-        if written.is_err() {
-            // SAFETY: the file is open.
-            unsafe { libc::ftruncate(self.0, start) };
-        }
-        written
-    }
-
-    fn write_from(&self, mut at: libc::off_t, bytes: &[u8]) -> Result<(), c_int> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let written = system_calls::pwrite(self.0, rest, at);
-            match usize::try_from(written) {
-                Ok(0) => return Err(libc::EIO),
-                Ok(written) => {
-                    rest = rest.get(written..).unwrap_or_default();
-                    at = at.saturating_add(written as libc::off_t);
-                }
-                Err(_) if last_error() == libc::EINTR => {}
-                Err(_) => return Err(last_error()),
-            }
-        }
-        Ok(())
-    }
-
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Option<()> {
-        let mut rest = buffer;
-        let mut at = libc::off_t::try_from(at).ok()?;
-        while !rest.is_empty() {
-            let read = system_calls::pread(self.0, rest, at);
-            match usize::try_from(read) {
-                Ok(0) => return None,
-                Ok(read) => (rest, at) = (rest.get_mut(read..)?, at.checked_add(read as i64)?),
-                Err(_) if last_error() == libc::EINTR => {}
-                Err(_) => return None,
-            }
-        }
-        Some(())
-    }
-
-    /// Gives the file, which is new, the mode and the owner of the regular file at a path, as it
-    /// would have if that one were written to. `more` is added to the mode. If the system refuses
-    /// the group, nobody gets more rights by that than before.
-    fn resemble(&self, path: &CStr, more: libc::mode_t) {
-        const PERMISSIONS: libc::mode_t = 0o777;
-        let Some(present) = regular(path) else { return };
-        let mode = present.st_mode & PERMISSIONS;
-        let has_group = self.belongs_to(present.st_uid, present.st_gid)
-            || self.belongs_to(libc::uid_t::MAX, present.st_gid);
-        let mode = if has_group { mode } else { for_another_group(mode) };
-        // SAFETY: the file is open.
-        unsafe { libc::fchmod(self.0, mode | more) };
-    }
-
-    /// Gives the file to an owner, or leaves that for the number -1, and to a group. `false`: the
-    /// system refuses.
-    fn belongs_to(&self, owner: libc::uid_t, group: libc::gid_t) -> bool {
-        // SAFETY: the file is open.
-        unsafe { libc::fchown(self.0, owner, group) == 0 }
-    }
-
-    fn read(&self, buffer: &mut [u8]) -> usize {
-        loop {
-            let read = system_calls::read(self.0, buffer);
-            if read >= 0 || last_error() != libc::EINTR {
-                return usize::try_from(read).unwrap_or(0);
-            }
-        }
-    }
-}
-
-/// The mode of a file in place of one of another group: the group and all others have the rights
-/// that both had. Who was in the group is one of the others now.
-fn for_another_group(mode: libc::mode_t) -> libc::mode_t {
-    let both = mode >> 3 & mode & 0o7;
-    mode & 0o700 | both << 3 | both
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        system_calls::close(self.0);
-    }
-}
-
-/// Calls `see` with the contents of a file, piece by piece. A file that cannot be read has none.
-pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
-    keep_errno(|| {
-        let Ok(file) = File::open(path, libc::O_RDONLY) else { return };
-        // It lies on the stack of a thread, which may have little.
-        let mut buffer = [0; 1024];
-        loop {
-            let length = file.read(&mut buffer);
-            if length == 0 {
-                return;
-            }
-            see(buffer.get(..length).unwrap_or_default());
-        }
-    });
-}
-
-/// Fills a buffer from a place in a file. Returns `None` if it cannot be filled.
-pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
-    keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
-}
 
 /// Returns a name that a file may have until it is whole. `None`: it is too long.
 pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
@@ -185,12 +49,6 @@ pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<Kep
     })
 }
 
-/// Returns whether there is a file of that name.
-pub(crate) fn exists(path: &CStr) -> bool {
-    // SAFETY: the path is a C string.
-    keep_errno(|| unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0)
-}
-
 /// Appends bytes to a file of which so many bytes are valid: to the kept one, or else to that of
 /// the path.
 ///
@@ -216,46 +74,6 @@ pub(crate) fn complete(unfinished: &CStr, path: &CStr) -> Result<(), c_int> {
     })
 }
 
-/// Removes a file.
-pub(crate) fn remove(path: &CStr) {
-    // SAFETY: the path is a C string.
-    keep_errno(|| unsafe { libc::unlink(path.as_ptr()) });
-}
-
-/// Writes to an open file of the program, which stays open.
-///
-/// # Errors
-/// The system's error number.
-pub(crate) fn to_descriptor(
-    descriptor: c_int,
-    write: impl FnOnce(&mut dyn Sink) -> bool,
-) -> Result<(), c_int> {
-    keep_errno(|| {
-        let file = ManuallyDrop::new(File(descriptor));
-        let mut sink = ToFile { file: &file, error: None };
-        let is_whole = write(&mut sink);
-        match sink.error {
-            None if is_whole => Ok(()),
-            error => Err(error.unwrap_or(libc::EIO)),
-        }
-    })
-}
-
-/// A sink that notes the first error of its file.
-struct ToFile<'a> {
-    file: &'a File,
-    error: Option<c_int>,
-}
-
-impl Sink for ToFile<'_> {
-    fn put(&mut self, bytes: &[u8]) -> bool {
-        if self.error.is_none() {
-            self.error = self.file.write(bytes).err();
-        }
-        self.error.is_none()
-    }
-}
-
 /// Where a name comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -263,43 +81,6 @@ pub enum Name {
     Given,
     /// It was made up, of a prefix and numbers.
     MadeUp,
-}
-
-/// What stands at a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Nothing, or a file that another one can take the place of.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Link,
-    /// A device, a pipe or a socket.
-    Special,
-}
-
-/// Returns what stands at a path. A link is not followed.
-pub(crate) fn kind(path: &CStr) -> Kind {
-    match keep_errno(|| status(path)).map(|status| status.st_mode & libc::S_IFMT) {
-        None | Some(libc::S_IFREG) => Kind::File,
-        Some(libc::S_IFDIR) => Kind::Directory,
-        Some(libc::S_IFLNK) => Kind::Link,
-        Some(_) => Kind::Special,
-    }
-}
-
-/// Returns what the system tells of a regular file. `None`: there is none at the path.
-fn regular(path: &CStr) -> Option<libc::stat> {
-    status(path).filter(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG)
-}
-
-/// Returns what the system tells of a path. A link is not followed.
-fn status(path: &CStr) -> Option<libc::stat> {
-    let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path is a C string, and the place is writable.
-    let refused = unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) };
-    // SAFETY: the call has filled it.
-    (refused == 0).then(|| unsafe { status.assume_init() })
 }
 
 /// Writes a file. It has its name only once it is whole. Until then the number of the process,
@@ -372,15 +153,11 @@ fn name_unfinished(path: &CStr, number: u64, name: &mut Path) -> Option<()> {
     name.push(b".")?.push_number(number)?.push(UNFINISHED).map(|_| ())
 }
 
-fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
-    // SAFETY: both paths are C strings.
-    let status = unsafe { libc::rename(from.as_ptr(), to.as_ptr()) };
-    if status == 0 { Ok(()) } else { Err(last_error()) }
-}
-
 #[cfg(test)]
+#[allow(unsafe_code)] // one test runs as another user
 mod tests {
     use super::*;
+    use crate::file::{for_each_piece, read_at};
     use crate::path::LONGEST_PATH;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
