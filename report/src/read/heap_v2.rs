@@ -35,6 +35,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     if !reader.is_whole {
         return Err("the file is cut off: it has no line MAPPED_LIBRARIES:".into());
     }
+    if reader.has_total && reader.stacks.is_empty() {
+        return Err("the file is cut off: it has a total, and no stack".into());
+    }
     let mappings: Vec<Mapping> = lines.filter_map(mapping).collect();
     let profile = reader.finish(mappings)?;
     profile.check()?;
@@ -54,6 +57,8 @@ struct Lines {
 struct Reader {
     rate: u64,
     is_whole: bool,
+    /// Whether the line of all stacks, before them, has a number that is not 0.
+    has_total: bool,
     comments: Vec<(String, String)>,
     names: HashMap<i64, String>,
     stacks: Vec<Vec<u64>>,
@@ -65,7 +70,7 @@ impl Reader {
     fn new(rate: u64) -> Reader {
         let (stacks, lines) = (Vec::new(), Vec::new());
         let (comments, names, frames) = (Vec::new(), HashMap::new(), Frames::default());
-        Reader { rate, is_whole: false, comments, names, stacks, lines, frames }
+        Reader { rate, is_whole: false, has_total: false, comments, names, stacks, lines, frames }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -92,7 +97,8 @@ impl Reader {
                 (None, Some(thread)) if !name.is_empty() => {
                     self.names.insert(thread, name.to_owned());
                 }
-                (None, _) => {}
+                (None, None) => self.has_total |= numbers != Numbers::default(),
+                (None, Some(_)) => {}
             }
         } else if let Some(note) = line.strip_prefix('#') {
             let (name, value) = note.split_once('=').unwrap_or((note, ""));
@@ -393,6 +399,14 @@ MAPPED_LIBRARIES:
         assert_eq!(error("heap_v2/x\n"), "the number after heap_v2/ is no number of bytes");
         let cut = "the file is cut off: it has no line MAPPED_LIBRARIES:";
         assert_eq!(error(&EXACT[..EXACT.find("MAPPED").expect("the line")]), cut);
+        let stacks = |text: &str| text.find("@").expect("a stack")..text.find("\nM").expect("it");
+        let mut without = EXACT.to_owned();
+        without.replace_range(stacks(EXACT), "");
+        let cut = "the file is cut off: it has a total, and no stack";
+        assert_eq!(error(&without), cut);
+        assert_eq!(error("heap_v2/9\nt*: 0: 0 [5: 500]\nMAPPED_LIBRARIES:\n"), cut);
+        let empty = read(b"heap_v2/9\n  t*: 0: 0 [0: 0]\nMAPPED_LIBRARIES:\n").expect("a profile");
+        assert_eq!(empty.total(), Counts::default());
         let begin =
             "it begins like heap_v2, but its first line is not heap_v2/ and a number of bytes";
         assert_eq!(error("help"), begin);
