@@ -8,8 +8,12 @@ use lumalloc_profile::mprof::{self, Refusal};
 /// Source: mprof(1).
 #[unsafe(no_mangle)]
 pub extern "C" fn set_mprof_autosave(count: c_int) {
-    let count = u64::try_from(count).unwrap_or(0);
-    report(mprof::set_autosave(count), b"set_mprof_autosave");
+    const NAME: &[u8] = b"set_mprof_autosave";
+    let outcome = mprof::set_autosave(u64::try_from(count).unwrap_or(0));
+    if outcome.is_ok() && count < 0 {
+        say(NAME, b"the count is negative; the profile is written only when the program exits");
+    }
+    report(outcome, NAME);
 }
 
 /// Writes the profile, and ends it. Source: mprof(1).
@@ -44,6 +48,10 @@ fn report(outcome: Result<(), Refusal>, function: &[u8]) {
         Refusal::Unwritten(_) => return,
         Refusal::BadName => b"the name of the file is too long",
     };
+    say(function, reason);
+}
+
+fn say(function: &[u8], reason: &[u8]) {
     for part in [b"<lumalloc>: ", function, b": ", reason, b"\n"] {
         write_to_stderr(part);
     }

@@ -88,6 +88,7 @@ int main(int argc, char **argv)
     memset(name, 'x', sizeof name - 1);
     restart(name);
     restart("nowhere/at/all");
+    autosave(-5);
   }
   return 0;
 }

@@ -325,6 +325,21 @@ fn a_bad_option_under_abort_conf() {
     }
 }
 
+#[test]
+fn a_number_for_which_the_nearest_is_taken_is_told_and_no_bad_option() {
+    for (pair, taken) in
+        [("lg_prof_sample:64", 63), ("lg_prof_sample:-1", 63), ("prof_bt_max:0", 1)]
+    {
+        let output = crime("proc_tiny.c", &[], &format!("abort_conf:true,{pair}"));
+        let line = format!("Out-of-range conf value: {pair} ({VARIABLE}), {taken} is taken");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (ending(output.status), said),
+            ("exit 0".into(), format!("<lumalloc>: {line}\n").into())
+        );
+    }
+}
+
 /// A profile that cannot be written, and a flag of `dlopen`: warnings that are about no option.
 #[test]
 fn a_warning_under_abort() {

@@ -182,11 +182,15 @@ fn each_refusal_of_mprof_has_its_message() {
     let long = line("mprof_restart", "the name of the file is too long");
     let at_exit = "<lumalloc>: the data of mprof could not be written to nowhere/at/all: no such \
                    file or directory\n";
-    assert_eq!(errors, [&running, &stopped, &long, at_exit].concat());
+    let negative = "the count is negative; the profile is written only when the program exits";
+    let negative = line("set_mprof_autosave", negative);
+    assert_eq!(errors, [&running, &stopped, &long, &negative, at_exit].concat());
     let reason = "the program was started without mprof:true";
     let [stop, restart] = ["mprof_stop", "mprof_restart"].map(|function| line(function, reason));
     let errors = mprof(&directory, &["wrong"], "").1;
-    assert_eq!(errors, [&restart, &stop, &stop, &restart, &restart].map(String::as_str).concat());
+    let autosave = line("set_mprof_autosave", reason);
+    let told = [&restart, &stop, &stop, &restart, &restart, &autosave];
+    assert_eq!(errors, told.map(String::as_str).concat());
     let unwritten = scratch("mprof-unwritable");
     std::fs::create_dir(unwritten.join("mprof.data")).expect("a directory in the place");
     let errors = mprof(&unwritten, &["restart", "second.data"], "mprof:true").1;

@@ -142,6 +142,12 @@ impl Reader<'_> {
                     say("-- Set conf value: ", key, Some(value), self.source);
                 }
             }
+            Err(Refusal::Nearest(taken)) => {
+                if options.confirm_conf {
+                    say("-- Set conf value: ", key, Some(value), self.source);
+                }
+                say_taken(key, value, self.source, taken);
+            }
             Err(Refusal::Value) => self.complain("Invalid conf value: ", key, Some(value)),
             Err(Refusal::Range) => self.complain("Out-of-range conf value: ", key, Some(value)),
             Err(Refusal::NoEffect) => self.ignore("conf option has no effect: ", key, Some(value)),
@@ -183,6 +189,15 @@ fn say(what: &str, key: &[u8], value: Option<&[u8]>, source: &str) {
     message::write(line.as_bytes());
 }
 
+/// Says that the nearest value was taken. That is no bad option for `abort_conf`, as in jemalloc,
+/// which says nothing.
+fn say_taken(key: &[u8], value: &[u8], source: &str, taken: u64) {
+    let mut line = Line::<1000>::new();
+    line.text("<lumalloc>: Out-of-range conf value: ").bytes(key).text(":").bytes(value);
+    line.text(" (").text(source).text("), ").number(taken).text(" is taken\n");
+    message::write(line.as_bytes());
+}
+
 fn is_key(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_'
 }
@@ -191,6 +206,8 @@ fn is_key(c: u8) -> bool {
 pub(super) enum Refusal {
     Value,
     Range,
+    /// It is out of range, and this one was taken.
+    Nearest(u64),
     NoEffect,
 }
 
@@ -202,10 +219,14 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
         Kind::Bool(set) => set(options, boolean(value)?),
         Kind::Unsigned { min, max, clip, set } => {
             let n = unsigned(value)?;
-            if !clip && (n < min || n > max) {
+            let nearest = n.max(min).min(max);
+            if !clip && n != nearest {
                 return Err(Refusal::Range);
             }
-            set(options, n.max(min).min(max));
+            set(options, nearest);
+            if n != nearest {
+                return Err(Refusal::Nearest(nearest));
+            }
         }
         Kind::UnsignedOrDefault { set, .. } if value == DEFAULT => set(options, 0),
         Kind::UnsignedOrDefault { min, max, set } => {
@@ -364,6 +385,8 @@ mod tests {
     fn values_are_clipped_where_the_table_says_so() {
         assert_eq!(read("tcache_max:1000000").0.tcache_max, 32768);
         assert_eq!(read("lg_tcache_max:12").0.tcache_max, 4096);
+        let (options, bad) = read("lg_prof_sample:-1,prof_bt_max:0");
+        assert!(!bad && (options.lg_prof_sample, options.prof_bt_max) == (63, 1));
     }
 
     #[test]

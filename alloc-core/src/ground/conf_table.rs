@@ -15,7 +15,8 @@ use super::size_class::{MAX_CACHED, class_round};
 pub(crate) enum Kind {
     /// Exactly `true` or `false`.
     Bool(fn(&mut Options, bool)),
-    /// A number. Out of range, it becomes the nearest bound with `clip`, and is an error without.
+    /// A number. Out of range, it becomes the nearest bound with `clip`, and a line says so. It is
+    /// an error without.
     Unsigned { min: u64, max: u64, clip: bool, set: fn(&mut Options, u64) },
     /// A number in a range, or `default`, which sets 0.
     UnsignedOrDefault { min: u64, max: u64, set: fn(&mut Options, u64) },
