@@ -76,7 +76,7 @@ pub fn end() -> bool {
         standard_streams::give_memory_back();
     }
     // What is refused for other reasons was not asked for.
-    let _ = log::stop_or(|path, error| tell_unwritten(b"the log of samples", path, error));
+    let _ = stop_log();
     end_monitor();
     let _ = mprof::save_or(tell_unwritten_mprof);
     if options::current().prof_final {
@@ -111,30 +111,75 @@ fn write_profile(cause: Cause, what: &[u8]) {
     let _ = dump::to_file_or(None, cause, |path, error| tell_unwritten(what, path, error));
 }
 
+/// Writes a profile as [`dump::to_file`] for the program. If it cannot be written, standard error
+/// tells the file and the reason.
+///
+/// # Errors
+/// As [`dump::to_file`].
+pub fn dump(name: Option<&CStr>) -> Result<(), c_int> {
+    const WHAT: &[u8] = b"a profile";
+    let told = |path: &CStr, error| tell_unwritten(WHAT, path, error);
+    let dumped = dump::to_file_or(name, Cause::Manual, told);
+    if name.is_none() && dumped == Err(libc::EINVAL) && dump::is_unwanted(libc::EINVAL) {
+        message::write(b"<lumalloc>: a profile has no name for its file: see prof_prefix\n");
+    }
+    dumped
+}
+
+/// Ends the log of samples as [`log::stop`]. If it cannot be written, standard error tells the file
+/// and the reason.
+///
+/// # Errors
+/// As [`log::stop`].
+pub fn stop_log() -> Result<(), log::Refusal> {
+    log::stop_or(|path, error| tell_unwritten(b"the log of samples", path, error))
+}
+
 /// Begins the recording that `opt.monitor` asks for.
 fn begin_monitor() {
+    // It was told.
+    let _ = start_monitor(None);
+}
+
+/// Begins a recording as [`monitor::start`]. What the system refuses is told on standard error, and
+/// that there is no name.
+///
+/// # Errors
+/// As [`monitor::start`].
+pub fn start_monitor(name: Option<&CStr>) -> Result<(), monitor::Refusal> {
     let told = |path: &CStr, error| tell_unwritten(b"the file of the heap monitor", path, error);
-    match monitor::start_or(None, told) {
-        Ok(()) | Err(monitor::Refusal::Unwritten(_)) => {}
-        Err(monitor::Refusal::BadName) => message::write(
+    let started = monitor::start_or(name, told);
+    match started {
+        Err(monitor::Refusal::BadName) if name.is_none() => message::write(
             b"<lumalloc>: the heap monitor has no name for its file: see prof_prefix\n",
         ),
-        Err(_) => message::warn(
+        Err(monitor::Refusal::System) => message::warn(
             b"<lumalloc>: the heap monitor could not begin: there is no memory for it, or the \
               system refuses membarrier\n",
         ),
+        _ => {}
     }
+    started
 }
 
 /// Ends the recording of the heap monitor, if there is one. Says so if its file is not whole.
 fn end_monitor() {
-    const WHAT: &[u8] = b"the end of the heap monitor's file";
-    let ended = monitor::stop_or(|path, error| tell_unwritten(WHAT, path, error));
+    let ended = stop_monitor();
     if ended.is_ok_and(|counts| counts.dropped > 0) {
         message::warn(
             b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
         );
     }
+}
+
+/// Ends a recording as [`monitor::stop`]. If its end cannot be written, standard error tells the
+/// file and the reason.
+///
+/// # Errors
+/// As [`monitor::stop`].
+pub fn stop_monitor() -> Result<monitor::Counts, monitor::Refusal> {
+    const WHAT: &[u8] = b"the end of the heap monitor's file";
+    monitor::stop_or(|path, error| tell_unwritten(WHAT, path, error))
 }
 
 /// Writes the profile of mprof(1), and ends it, as [`mprof::stop`]. If its file cannot be written,

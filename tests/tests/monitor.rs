@@ -1,5 +1,8 @@
 //! The heap monitor: what known programs allocate and free, as `lumalloc events` shows it.
 
+#[path = "monitor/keys.rs"]
+mod keys;
+
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -143,17 +146,6 @@ fn each_allocation_and_each_free_is_a_line() {
                 .all(|line| line.size == "del" || line.time == "old" || line.kind == "novtbl")
         );
     }
-}
-
-#[test]
-fn keys_begin_and_end_it_and_refuse_what_cannot_be() {
-    let directory = recorded("keys", "monitor-keys", "");
-    let names = files(&directory);
-    let [automatic, own] = &names[..] else { panic!("{names:?}") };
-    let process = automatic.split('.').nth(1).expect("a number");
-    assert_eq!((automatic, own.as_str()), (&format!("jeprof.{process}.0.events"), "own.events"));
-    whole(&directory, automatic);
-    assert!(count(&whole(&directory, own), |line| line.size == "10") == 1);
 }
 
 #[test]

@@ -90,7 +90,10 @@ fn what_cannot_be_written_is_refused_and_leaves_no_file() {
     let program = cc("profile_sites.cc", &[]);
     let directory = scratch("profile-errors");
     let run = Run::preloaded(&program).args(["errors".as_ref(), directory.as_os_str()]);
-    assert_eq!(run.conf("prof:true").stdout(), "");
+    let told = String::from_utf8_lossy(&run.conf("prof:true").output().stderr).into_owned();
+    let told = told.replace(&directory.display().to_string(), "DIR");
+    let expected = "<lumalloc>: a profile could not be written to DIR/nowhere/file: no such file or directory\n<lumalloc>: a profile could not be written to DIR: is a directory\n<lumalloc>: a profile has no name for its file: see prof_prefix\n";
+    assert_eq!(told, expected);
     let mut names: Vec<_> = std::fs::read_dir(&directory)
         .expect("the directory")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))

@@ -19,7 +19,7 @@ pub const RECORDINGS: Key<Read<u64>> = Key::new("monitor.recordings");
 
 /// `monitor.start`: begins to write each allocation and each free to the file of that name, or for
 /// NULL to one that is named by prof.prefix, process and number (EBUSY: it does already; EFAULT:
-/// the file cannot be written).
+/// the file cannot be written; standard error tells why).
 pub const START: Key<Write<Text>> = Key::new("monitor.start");
 
 /// `monitor.stop`: ends what monitor.start began (EAGAIN: it was not begun).

@@ -7,7 +7,7 @@ use crate::typed::Text;
 pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("prof.active");
 
 /// `prof.dump`: writes a heap profile to the file of that name, or for NULL to one that is named by
-/// prefix, process and number (EFAULT: it could not be written).
+/// prefix, process and number (EFAULT: it could not be written; standard error tells why).
 pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
 
 /// `prof.gdump`: whether a profile is written at each new maximum of the memory held.

@@ -2,6 +2,7 @@
 use crate::Error;
 use crate::row::Spec;
 use crate::row_macros::{act, ro, wo_or};
+use lumalloc_profile::actions;
 use lumalloc_profile::monitor::{self, Refusal};
 
 /// The rows of the branch.
@@ -10,15 +11,15 @@ pub static ROWS: &[Spec] = &[
         "monitor.start",
         Str,
         None,
-        |_, name| monitor::start(Some(name)).map_err(error_of),
-        |_| monitor::start(None).map_err(error_of),
+        |_, name| actions::start_monitor(Some(name)).map_err(error_of),
+        |_| actions::start_monitor(None).map_err(error_of),
         "begins to write each allocation and each free to the file of that name, or for NULL to \
          one that is named by prof.prefix, process and number (EBUSY: it does already; EFAULT: \
-         the file cannot be written)"
+         the file cannot be written; standard error tells why)"
     ),
     act!(
         "monitor.stop",
-        |_| monitor::stop().map(|_| ()).map_err(error_of),
+        |_| actions::stop_monitor().map(|_| ()).map_err(error_of),
         "ends what monitor.start began (EAGAIN: it was not begun)"
     ),
     ro!(

@@ -9,7 +9,8 @@ use lumalloc::control::profile::{self, BadName};
 use lumalloc::intervals;
 use lumalloc::observe;
 use lumalloc::options::{self, ProfFormat};
-use lumalloc_profile::dump::{self, Cause};
+use lumalloc_profile::actions;
+use lumalloc_profile::dump;
 use lumalloc_profile::log;
 use lumalloc_profile::mprof::{self, Refusal};
 
@@ -60,7 +61,7 @@ pub static ROWS: &[Spec] = &[
         |_, name| dump(Some(name)),
         |_| dump(None),
         "writes a heap profile to the file of that name, or for NULL to one that is named by \
-         prefix, process and number (EFAULT: it could not be written)"
+         prefix, process and number (EFAULT: it could not be written; standard error tells why)"
     ),
     wo!(
         "prof.write_heap_v2",
@@ -161,7 +162,7 @@ pub static ROWS: &[Spec] = &[
     ),
     act!(
         "prof.log_stop",
-        |_| log::stop().map_err(log_error),
+        |_| actions::stop_log().map_err(log_error),
         "ends the log, and writes it as JSON"
     ),
     rw!(
@@ -174,7 +175,7 @@ pub static ROWS: &[Spec] = &[
     ),
     act!(
         "mprof.stop",
-        |_| mprof::stop().map_err(error_of),
+        |_| actions::stop_mprof().map_err(error_of),
         "writes the profile of mprof(1), and ends it"
     ),
     wo!(
@@ -245,7 +246,7 @@ fn set_active(active: bool) -> Result<(), Error> {
 
 fn dump(name: Option<&CStr>) -> Result<(), Error> {
     enabled()?;
-    dump::to_file(name, Cause::Manual).map_err(|_| Error::Fault)
+    actions::dump(name).map_err(|_| Error::Fault)
 }
 
 fn write(descriptor: u32, format: ProfFormat) -> Result<(), Error> {
