@@ -141,7 +141,7 @@ pub(crate) struct ShownArguments {
     /// A name that requests may have as their Host
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// Directory of the files that the page and POST /dump write; without it they write none
+    /// Directory of the files that POST /dump and /monitor/start write; without it they write none
     #[arg(long, value_name = "PATH")]
     pub(crate) dump_directory: Option<PathBuf>,
 }

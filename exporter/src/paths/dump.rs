@@ -45,8 +45,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::NoDirectory => to.write_str(
-                "no directory is configured for dumps: see dump_directory of the builder, and \
-                 dumps:DIRECTORY in LUMALLOC_EXPORTER",
+                "no directory is configured for files: name one with dumps:DIRECTORY in \
+                 LUMALLOC_EXPORTER, --dump-directory of lumalloc serve, or dump_directory of \
+                 the builder",
             ),
             Failure::TooMany(directory) => write!(
                 to,
@@ -67,7 +68,7 @@ impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let status = match failure {
             Failure::Profile(failure) => return failure.into(),
-            Failure::NoDirectory => StatusCode::NOT_FOUND,
+            Failure::NoDirectory => StatusCode::CONFLICT,
             Failure::TooMany(_) | Failure::TooLarge(_) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::NoSnapshot => StatusCode::SERVICE_UNAVAILABLE,
             Failure::File(..) => StatusCode::INTERNAL_SERVER_ERROR,

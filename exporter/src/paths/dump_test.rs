@@ -32,9 +32,10 @@ fn both_files_are_of_one_snapshot() {
 
 #[test]
 fn without_a_directory_nothing_is_written() {
-    let expected = "no directory is configured for dumps: see dump_directory of the builder, and \
-                    dumps:DIRECTORY in LUMALLOC_EXPORTER\n";
-    assert_eq!(said(dump(&into(None), &post("/dump", ""))), (404, expected.into()));
+    let expected = "no directory is configured for files: name one with dumps:DIRECTORY in \
+                    LUMALLOC_EXPORTER, --dump-directory of lumalloc serve, or dump_directory of \
+                    the builder\n";
+    assert_eq!(said(dump(&into(None), &post("/dump", ""))), (409, expected.into()));
     let missing = Path::new("/nonexistent/for/dumps");
     let expected = "cannot write /nonexistent/for/dumps: No such file or directory (os error 2)\n";
     assert_eq!(said(dump(&into(Some(missing)), &post("/dump", ""))), (500, expected.into()));

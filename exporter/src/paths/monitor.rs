@@ -350,9 +350,10 @@ mod tests {
     #[test]
     fn a_wrong_request_is_refused() {
         let context = into(None);
-        let text = "no directory is configured for dumps: see dump_directory of the builder, and \
-                    dumps:DIRECTORY in LUMALLOC_EXPORTER\n";
-        assert_eq!(said(start(&context, &post("/monitor/start", ""))), (404, text.into()));
+        let text = "no directory is configured for files: name one with dumps:DIRECTORY in \
+                    LUMALLOC_EXPORTER, --dump-directory of lumalloc serve, or dump_directory of \
+                    the builder\n";
+        assert_eq!(said(start(&context, &post("/monitor/start", ""))), (409, text.into()));
         for wrong in ["0", "3601", "x", ""] {
             let path = format!("/monitor/start?seconds={wrong}");
             let text = format!("seconds is a number from 1 to 3600, not {wrong:?}\n");
