@@ -22,7 +22,11 @@ const FOREIGN: [(&[u8], &str); 8] = [
     (b"\xfd7zXZ", "it is compressed by xz; unpack it first"),
     (b"BZh", "it is compressed by bzip2; unpack it first"),
     (b"\x7fELF", "it is a program or a library, not a profile"),
-    (b"LUMAEVT", "it is a recording of the heap monitor, which `lumalloc events` shows"),
+    (
+        b"LUMAEVT",
+        "it is a recording of the heap monitor: `lumalloc events --analyze` shows its live blocks, \
+         `--lifetimes` how long blocks live, and `--pins` who pins memory",
+    ),
     (b"heap profile:", "it is a profile of gperftools; heap_v2 and pprof can be read"),
     (b"{", "it is JSON; heap_v2 and pprof can be read"),
     (b"alloc=", "it is a data file of the original mprof; heap_v2 and pprof can be read"),
@@ -154,7 +158,8 @@ mod tests {
         assert_eq!(error(b"BZh9"), "it is compressed by bzip2; unpack it first");
         assert_eq!(
             error(b"LUMAEVT\x01"),
-            "it is a recording of the heap monitor, which `lumalloc events` shows"
+            "it is a recording of the heap monitor: `lumalloc events --analyze` shows its live \
+             blocks, `--lifetimes` how long blocks live, and `--pins` who pins memory"
         );
         assert_eq!(error(b"{}"), "it is JSON; heap_v2 and pprof can be read");
         assert_eq!(
