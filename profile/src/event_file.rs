@@ -16,6 +16,7 @@ pub(crate) const MAPPINGS: u8 = b'M';
 pub(crate) const STACKS: u8 = b'S';
 pub(crate) const EVENTS: u8 = b'E';
 pub(crate) const OLD: u8 = b'O';
+pub(crate) const LIVE: u8 = b'L';
 pub(crate) const DROPPED: u8 = b'X';
 pub(crate) const MESSAGE: u8 = b'F';
 pub(crate) const END: u8 = b'Z';

@@ -19,7 +19,7 @@
 
 use crate::event_file;
 use crate::event_output::Output;
-use crate::old_blocks;
+use crate::old_blocks::{self, Time};
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
 use crate::process::{monotonic, this_process};
@@ -146,7 +146,7 @@ pub(crate) fn start_or(
         leave();
         return started;
     }
-    let lost = old_blocks::for_each_chunk(|fill| {
+    let lost = old_blocks::for_each_chunk(Time::After, |fill| {
         // SAFETY: under the recorder's lock.
         monitor::alone(|| unsafe { &mut *OUTPUT.0.get() }.put(event_file::OLD, fill))
     });
@@ -222,6 +222,12 @@ fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
     if !enter(Some(RUNNING), state_of(CHANGING)) {
         return Err(Refusal::Stopped);
     }
+    // While events are recorded: one of a block that is allocated from now on has a later time.
+    // Without these chunks the types of the blocks are missing, and nothing else.
+    let _ = old_blocks::for_each_chunk(Time::Before, |fill| {
+        // SAFETY: under the recorder's lock.
+        monitor::alone(|| unsafe { &mut *OUTPUT.0.get() }.put(event_file::LIVE, fill))
+    });
     monitor::stop();
     let counts = counts();
     // SAFETY: this thread alone stops, and nothing is recorded any more.

@@ -1,5 +1,5 @@
-//! The blocks that are live when the heap monitor starts, without those that it does not record:
-//! the blocks of arenas that heap profiles leave out.
+//! The blocks that are live when the heap monitor starts or stops, without those that it does not
+//! record: the blocks of arenas that heap profiles leave out.
 
 use crate::event_file::Chunk;
 use crate::process::{self, process_id};
@@ -12,21 +12,35 @@ const TOGETHER: usize = 64;
 /// Words of a block that are read.
 const WORDS: usize = 2;
 
+/// Which time a chunk has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// One before its blocks were read: a block that was allocated later is another one.
+    Before,
+    /// One after that: a block that was allocated earlier is the same.
+    After,
+}
+
 /// Some blocks, and what they begin with.
 struct Batch {
     blocks: [Block; TOGETHER],
     words: [[usize; WORDS]; TOGETHER],
     count: usize,
+    /// When they began to be read.
+    before: u64,
 }
 
 /// Calls `put` with functions that fill chunks, which together have all live blocks. `put` returns
 /// whether the chunk was written. Returns how many blocks were not.
-pub(crate) fn for_each_chunk(mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> bool) -> u64 {
+pub(crate) fn for_each_chunk(
+    time: Time,
+    mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> bool,
+) -> u64 {
     let mut lost = 0;
     let mut batch = Batch::new();
     let mut write = |batch: &mut Batch| {
         batch.read();
-        if !put(&|chunk| batch.fill(chunk)) {
+        if !put(&|chunk| batch.fill(chunk, time)) {
             lost += batch.count as u64;
         }
         batch.count = 0;
@@ -52,13 +66,14 @@ pub(crate) fn for_each_chunk(mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> boo
 impl Batch {
     fn new() -> Batch {
         let block = Block { address: 0, usable: 0, arena: None };
-        Batch { blocks: [block; TOGETHER], words: [[0; WORDS]; TOGETHER], count: 0 }
+        Batch { blocks: [block; TOGETHER], words: [[0; WORDS]; TOGETHER], count: 0, before: 0 }
     }
 
     /// Reads what the blocks begin with. The system reads it, because other threads may free blocks
     /// meanwhile, and their memory may be gone. What cannot be read is [`NO_POINTER`].
     fn read(&mut self) {
         self.words = [[NO_POINTER; WORDS]; TOGETHER];
+        self.before = process::monotonic();
         let mut done = 0;
         while done < self.count {
             // A block that cannot be read ends the call.
@@ -98,8 +113,11 @@ impl Batch {
         blocks.iter().take_while(is_whole).count()
     }
 
-    fn fill(&self, chunk: &mut Chunk<'_>) {
-        chunk.number(process::monotonic());
+    fn fill(&self, chunk: &mut Chunk<'_>, time: Time) {
+        chunk.number(match time {
+            Time::Before => self.before,
+            Time::After => process::monotonic(),
+        });
         let mut last = 0;
         for (block, words) in self.blocks.iter().zip(&self.words).take(self.count) {
             chunk.difference(block.address as u64, last).number(block.usable as u64);

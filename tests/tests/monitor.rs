@@ -133,6 +133,11 @@ fn each_allocation_and_each_free_is_a_line() {
             count(&lines, |line| line.size == "777" && is_from(line, &["record", "main"])),
             1
         );
+        // Its first word was read when the recording ended.
+        let live = view(&directory, "own.events", &["--analyze", "--live"]);
+        let blocks = live["blocks"].as_array().expect("blocks").iter();
+        let kinds: Vec<_> = blocks.filter(|it| it["size"] == 777).map(|it| &it["type"]).collect();
+        assert_eq!(kinds, ["novtbl"], "{conf}");
         let freed = count(&lines, |line| line.size == "del" && &line.address == large);
         assert_eq!(freed, 1);
         let mut threads: HashMap<&str, usize> = HashMap::new();

@@ -91,10 +91,16 @@ impl Choice<'_> {
     }
 }
 
-/// The type of a block: what its deletion tells, else what its allocation does.
+/// The type of a block: what its deletion tells, or its first word at the end of the recording,
+/// else what its allocation does.
 pub(super) fn kind(block: &Block, deletion: Option<&Event>, names: &mut Names<'_>) -> Rc<str> {
     let by_deletion = deletion.and_then(|event| names.of_deletion(event));
-    let known = by_deletion.or_else(|| match block.origin {
+    let last = block
+        .allocation()
+        .filter(|_| deletion.is_none())
+        .and_then(|allocation| names.recording().last_word(block.address, allocation.time));
+    let by_word = last.and_then(|(word, seen)| names.class(word, seen));
+    let known = by_deletion.or(by_word).or_else(|| match block.origin {
         Origin::Old(index) => {
             let old = names.old_block(index);
             names.class(old.word, old.seen)
@@ -103,7 +109,7 @@ pub(super) fn kind(block: &Block, deletion: Option<&Event>, names: &mut Names<'_
     });
     let word = deletion.map(Event::word).or_else(|| match block.origin {
         Origin::Old(index) => Some(names.old_block(index).word),
-        Origin::Event(..) => None,
+        Origin::Event(..) => last.map(|(word, _)| word),
     });
     known.unwrap_or_else(|| names.unknown(word.unwrap_or(1)))
 }
@@ -140,6 +146,29 @@ mod tests {
         }
         let live = ledger.into_live();
         [found[0], found[1], choice.has_block(&live[0], None, 9, &mut names)]
+    }
+
+    #[test]
+    fn a_live_block_has_the_type_of_its_last_word() {
+        let new = Happens::New;
+        let file = File::default()
+            .old(1, &[[0x10, 8, 0]])
+            .events(1, &[(2, new(0x20, 8), 0), (3, new(0x30, 8), 0), (6, new(0x40, 8), 0)])
+            .events(2, &[(4, Happens::New(0x50, 8), 0)])
+            .live(5, &[[0x10, 8, 1], [0x20, 8, 0], [0x30, 8, 1], [0x40, 8, 0]]);
+        let recording = Recording::of(&file);
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let mut ledger = Ledger::new(&recording);
+        for event in recording.events() {
+            ledger.apply(&event.expect("an event"));
+        }
+        let live = ledger.into_live();
+        let kinds = live.iter().map(|block| (block.address, kind(block, None, &mut names)));
+        let kinds: Vec<(u64, Rc<str>)> = kinds.collect();
+        // That at 0x40 was allocated after the look, and that at 0x50 was not seen by it.
+        let expected = ["novtbl", "novtbl", "notype", "notype", "notype"].map(Rc::from);
+        let expected: Vec<_> = [0x10, 0x20, 0x30, 0x50, 0x40].into_iter().zip(expected).collect();
+        assert_eq!(kinds, expected);
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Chunk {
             b'S' => "the stacks behind that are missing, and their events are shown without one",
             b'E' => "the events behind that are missing",
             b'O' => "the old blocks behind that are missing",
+            b'L' => "the types of the live blocks behind that are missing",
             b'F' => "its message of the allocator is missing",
             _ => "it is left out",
         };
@@ -179,6 +180,7 @@ mod tests {
             ('S', "the stacks behind that are missing, and their events are shown without one"),
             ('E', "the events behind that are missing"),
             ('O', "the old blocks behind that are missing"),
+            ('L', "the types of the live blocks behind that are missing"),
             ('F', "its message of the allocator is missing"),
             ('Z', "it is left out"),
         ] {

@@ -44,7 +44,7 @@ pub(crate) struct Events {
     pub(super) seen: u32,
 }
 
-/// A chunk with blocks that were live when the recording began.
+/// A chunk with blocks that were live when the recording began, or ended.
 pub(crate) struct OldBlocks {
     /// Where they lie.
     pub(super) chunk: Chunk,
@@ -68,6 +68,8 @@ pub(crate) struct Index {
     pub(super) events: Vec<Events>,
     /// The chunks with old blocks, in the order of their times.
     pub(super) old: Vec<OldBlocks>,
+    /// The chunks with blocks that were live near the end.
+    pub(super) live: Vec<OldBlocks>,
     /// What the allocator said.
     pub(super) messages: Vec<Message>,
     /// How many events could not be written.
@@ -104,6 +106,7 @@ impl Index {
             stacks: Stacks::default(),
             events: Vec::new(),
             old: Vec::new(),
+            live: Vec::new(),
             messages: Vec::new(),
             dropped: 0,
             is_cut: is_cut || chunks.last().is_none_or(|last| last.tag != b'Z'),
@@ -150,6 +153,10 @@ impl Index {
             b'O' => {
                 let time = input.number()?;
                 self.old.push(OldBlocks { chunk, time, seen });
+            }
+            b'L' => {
+                let time = input.number()?;
+                self.live.push(OldBlocks { chunk, time, seen });
             }
             b'X' => {
                 let (dropped, time) = (input.number()?, input.number()?);

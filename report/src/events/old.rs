@@ -1,6 +1,6 @@
-//! The blocks that were live when the recording began.
+//! The blocks that were live when the recording began, and when it ended.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::index::{Index, OldBlocks};
 use super::merge::Merge;
@@ -17,6 +17,40 @@ pub(crate) struct OldBlock {
     pub(super) word: u64,
     /// The number of parts with mappings before the chunk.
     pub(super) seen: u32,
+}
+
+/// What a block began with near the end of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    /// A time before it was read.
+    time: u64,
+    /// The first word, as in a deletion.
+    word: u64,
+    /// The number of parts with mappings before the chunk.
+    seen: u32,
+}
+
+impl Last {
+    /// The first word of the block that was allocated at a time and not deleted since, and the
+    /// mappings that were known. `None` if another block was read at its address.
+    pub(super) fn of_allocation(self, time: u64) -> Option<(u64, u32)> {
+        (time <= self.time).then_some((self.word, self.seen))
+    }
+}
+
+/// Returns what the blocks that were live near the end began with, by their addresses.
+pub(super) fn find_last(index: &Index) -> Result<HashMap<u64, Last>, String> {
+    let mut found = HashMap::new();
+    for live in &index.live {
+        let mut blocks = Vec::new();
+        if let Err(trouble) = read(index, live, &mut blocks) {
+            index.note(&live.chunk, trouble)?;
+        }
+        found.extend(blocks.into_iter().map(|OldBlock { address, word, seen, .. }| {
+            (address, Last { time: live.time, word, seen })
+        }));
+    }
+    Ok(found)
 }
 
 /// Returns the old blocks in the order of the file. A block that an event before allocated is not

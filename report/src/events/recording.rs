@@ -1,12 +1,13 @@
 //! An event file: what `lumalloc events` reads.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::chunks::MAGIC;
 use super::index::{Index, Message, Process};
 use super::mappings::Mappings;
 use super::merge::Merge;
-use super::old::{self, OldBlock};
+use super::old::{self, Last, OldBlock};
 use super::source::Source;
 use super::stacks::Stacks;
 use crate::error::{Error, Result, reason};
@@ -19,6 +20,7 @@ pub struct Recording {
     path: PathBuf,
     index: Index,
     old: Vec<OldBlock>,
+    last: HashMap<u64, Last>,
 }
 
 impl Recording {
@@ -36,8 +38,8 @@ impl Recording {
 
     fn read(source: Source, path: &Path) -> std::result::Result<Recording, String> {
         let index = Index::read(source)?;
-        let old = old::find(&index)?;
-        Ok(Recording { path: path.to_owned(), index, old })
+        let (old, last) = (old::find(&index)?, old::find_last(&index)?);
+        Ok(Recording { path: path.to_owned(), index, old, last })
     }
 
     /// The process that was recorded.
@@ -125,6 +127,12 @@ impl Recording {
     /// The blocks that were live when the recording began.
     pub(crate) fn old_blocks(&self) -> &[OldBlock] {
         &self.old
+    }
+
+    /// The first word of a block that an event at this time allocated and none deleted, and the
+    /// mappings that were known when it was read at the end. `None`: it was not read.
+    pub(crate) fn last_word(&self, address: u64, allocated: u64) -> Option<(u64, u32)> {
+        self.last.get(&address)?.of_allocation(allocated)
     }
 
     /// What was mapped.

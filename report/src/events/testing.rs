@@ -118,6 +118,15 @@ impl File {
 
     /// Adds old blocks, seen at a time after the start: address, usable size, first word.
     pub(crate) fn old(self, at: u64, blocks: &[[u64; 3]]) -> File {
+        self.blocks(b'O', at, blocks)
+    }
+
+    /// Adds blocks that are live near the end, read after a time after the start.
+    pub(crate) fn live(self, at: u64, blocks: &[[u64; 3]]) -> File {
+        self.blocks(b'L', at, blocks)
+    }
+
+    fn blocks(self, tag: u8, at: u64, blocks: &[[u64; 3]]) -> File {
         let mut payload = Vec::new();
         number(&mut payload, at + START);
         let mut last = 0;
@@ -127,7 +136,7 @@ impl File {
             number(&mut payload, *word);
             last = *address;
         }
-        self.chunk(b'O', &payload)
+        self.chunk(tag, &payload)
     }
 
     /// Adds a number of dropped events.
