@@ -53,6 +53,13 @@ const LOADS: [(&str, [&str; 3]); 3] = [
     ("two threads", ["500000", "0", "2"]),
 ];
 
+/// Which numbers the target is about.
+const TARGET: &str = "\
+The target is that `exact` adds at most half of what `heaptrack` adds, in the column *added ns*,
+for each load; `--raw` leaves out heaptrack's second process, which reads and compresses. The
+target is not about *ratio*: that divides by the time of the allocator below, which is lumalloc
+for one and glibc for the other.";
+
 /// The nanoseconds of a pair, and the bytes of what was written, of one run.
 type Sample = (f64, u64);
 
@@ -136,7 +143,7 @@ fn markdown(
          interleaved over all ways, of which\neach round begins with another; medians of {rounds} \
          rounds. *Added* is what a pair of free and malloc takes longer than\nwithout recording: \
          lumalloc's ways beside lumalloc, heaptrack's beside glibc. Ratios are medians of those \
-         within\nrounds. The file is what one run of 1,000,000 pairs writes.\n"
+         within\nrounds. The file is what one run of 1,000,000 pairs writes.\n\n{TARGET}\n"
     );
     for (load, (name, _)) in LOADS.iter().enumerate() {
         let median = |way: usize, of: fn(&Sample) -> f64| {
