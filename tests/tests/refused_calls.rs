@@ -165,7 +165,7 @@ fn a_misuse_is_told_where_the_list_of_mappings_cannot_be_read() {
         let (_, status, errors) = refused(kind, "twice", "");
         assert_eq!(status, "signal 6", "{kind}");
         let is_double_free = errors.starts_with("<lumalloc>: double free of 0x");
-        assert!(is_double_free && errors.contains(" (size 40960, arena 0); from 0x"), "{errors}");
+        assert!(is_double_free && errors.contains(" (arena 0); from 0x"), "{errors}");
         assert_eq!(errors.lines().count(), 1, "{kind}: {errors}");
     }
     let (_, _, errors) = refused("rename", "twice", "");
@@ -178,7 +178,7 @@ fn a_misuse_is_told_where_memory_cannot_be_read_by_a_call() {
     let (_, status, errors) = refused("process_vm_readv", "twice", "");
     assert_eq!(status, "signal 6");
     let begins = errors.starts_with("<lumalloc>: double free of 0x");
-    assert!(begins && errors.contains(" (size 40960, arena 0); from 0x"), "{errors}");
+    assert!(begins && errors.contains(" (arena 0); from 0x"), "{errors}");
 }
 
 /// As [`Run::output`], of a program that succeeds: what it wrote to its two streams.
