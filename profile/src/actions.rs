@@ -137,7 +137,7 @@ pub fn stop_log() -> Result<(), log::Refusal> {
 
 /// Begins the recording that `opt.monitor` asks for.
 fn begin_monitor() {
-    // It was told.
+    // `start_monitor` has told a failure on standard error.
     let _ = start_monitor(None);
 }
 
