@@ -77,15 +77,24 @@ fn wanted() -> u32 {
     if known != 0 {
         return known;
     }
-    let options = options::current();
-    let wanted = match (options.narenas, cpu_quota::cpus()) {
+    // The system is asked for its CPUs only if nothing else says how many arenas there may be.
+    let wanted = match options::current().narenas {
         _ if is_percpu() => percpu_arenas(),
-        (0, 1) => 1,
-        (0, cpus) => ((u64::from(cpus) * u64::from(options.narenas_ratio)) >> 16).max(1) as u32,
-        (explicit, _) => explicit,
+        0 => arenas_by_cpus(),
+        explicit => explicit,
     };
     WANTED.store(wanted, Relaxed);
     wanted
+}
+
+fn arenas_by_cpus() -> u32 {
+    match cpu_quota::cpus() {
+        1 => 1,
+        cpus => {
+            let ratio = u64::from(options::current().narenas_ratio);
+            ((u64::from(cpus) * ratio) >> 16).max(1) as u32
+        }
+    }
 }
 
 /// Whether threads find their arena by the CPU they run on.
