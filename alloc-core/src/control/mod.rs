@@ -18,7 +18,7 @@ pub use crate::ground::fill_mode::Fill;
 
 use crate::front::cache::switch;
 use crate::front::life::thread_begin::real_cache;
-use crate::front::life::{automatic, background, thread_end};
+use crate::front::life::{automatic, background, most_threads, thread_end};
 use crate::ground::fill_mode;
 use crate::ground::os;
 use crate::middle::arenas::{arena_list, choose_arena};
@@ -208,14 +208,14 @@ pub fn set_background_thread_auto(on: bool) {
 #[must_use]
 pub fn max_background_threads() -> usize {
     real_cache();
-    background::most()
+    most_threads::most()
 }
 
 /// Sets how many background threads may run, from 1 to `opt.max_background_threads`. Returns
 /// `false` for other numbers. To have none, use [`set_background_thread`].
 pub fn set_max_background_threads(most: usize) -> bool {
     real_cache();
-    background::set_most(most)
+    most_threads::set_most(most)
 }
 
 /// Runs a decay pass on the calling thread, as the background thread does, and returns after what

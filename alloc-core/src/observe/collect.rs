@@ -15,7 +15,7 @@ use crate::back::metadata;
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry;
-use crate::front::life::{background, fork};
+use crate::front::life::{background, fork, former_thread};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
@@ -100,7 +100,7 @@ pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
     }
     if let Some(records) = records {
         let mutexes = records.mutexes_mut();
-        mutexes.background_thread.add_history(background::CHANGE.history());
+        mutexes.background_thread.add_history(former_thread::CHANGE.history());
         mutexes.decay_pass.add_history(PASS.history());
         mutexes.registry.add_history(registry::REGISTRY.history());
         mutexes.arenas.add_history(arena_list::MAKING.history());

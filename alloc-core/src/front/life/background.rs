@@ -6,12 +6,15 @@
 //!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
-//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | trims |
+//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | – |
 //! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
 //! | BUSY | – | – |
 //! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
 //! | RESTING | wakes it | wakes it |
 //! | STOPPING | – | – |
+//!
+//! A thread that ends and leaves too few for one that runs for a time tells it to end, whatever the
+//! state is, waits for that ([`FormerThread`]), and trims.
 //!
 //! One thread is enough for any number of arenas, because a pass over them is cheap. The option
 //! only asks for it. The first slow path that sees unused pages starts it, after releasing all
@@ -32,6 +35,7 @@
 //! A kept thread ends when no thread is left that has allocated, so that it keeps no process alive.
 //! The state is then `WANTED`, so that a later thread starts it again.
 
+use super::former_thread::{self, CHANGE, FormerThread};
 use super::may_start::MayStart;
 use super::quiet::Quiet;
 use super::{automatic, idle_caches, may_start, trim};
@@ -43,8 +47,6 @@ use crate::front::cache::registry::{CACHES, THREADS};
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::helper_state::{HelperState, State};
-use crate::ground::sync::lock::RankedMutex;
-use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::text::Line;
 use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
@@ -54,19 +56,14 @@ use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
 
-/// Held while the thread is started or stopped, and by a fork.
-pub(crate) static CHANGE: RankedMutex<()> = RankedMutex::new(LockRank::Background, ());
 static HELPER: HelperState = HelperState::new();
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-/// The most threads that may run. `AS_OPTIONS`: as the options say.
-static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
-const AS_OPTIONS: usize = usize::MAX;
 /// From so many thread caches on, much memory may be in caches whose threads do nothing.
 const MANY_CACHES: u64 = 64;
 
@@ -161,7 +158,7 @@ fn start_for_a_time() {
     let keeps_unused = arena_settings::shortest_decay_ms() < 0;
     if is_wanted() && !keeps_unused && may_start::may_start() == MayStart::Now {
         let started = match CHANGE.try_lock() {
-            Some(_change) if is_wanted() => start(),
+            Some(mut change) if is_wanted() => start(&mut change),
             Some(_) => Ok(()),
             // The thread may be about to end. It looks once more what has moved.
             None => return,
@@ -214,23 +211,6 @@ pub(crate) fn runs() -> (u64, u64) {
     (runs, SLEPT.get().saturating_mul(1_000_000).checked_div(runs).unwrap_or(0))
 }
 
-/// Returns the most threads that may run.
-pub(crate) fn most() -> usize {
-    match MOST.load(Relaxed) {
-        AS_OPTIONS => options::current().max_background_threads,
-        most => most,
-    }
-}
-
-/// Sets the most threads that may run. Returns `false` for 0, or if the options allow fewer.
-pub(crate) fn set_most(most: usize) -> bool {
-    let fits = (1..=options::current().max_background_threads).contains(&most);
-    if fits {
-        MOST.store(most, Relaxed);
-    }
-    fits
-}
-
 /// Starts the thread if it does not run. Returns `false`, and writes a message, if the system
 /// refuses.
 pub(crate) fn enable() -> bool {
@@ -238,19 +218,20 @@ pub(crate) fn enable() -> bool {
         return true;
     }
     let started = {
-        let _change = CHANGE.lock();
+        let mut change = CHANGE.lock();
         IS_KEPT.store(true, Relaxed);
-        if is_to_start() { start() } else { Ok(()) }
+        if is_to_start() { start(&mut change) } else { Ok(()) }
     };
     judge(started)
 }
 
 /// Stops the thread, and waits until it has stopped. None is started for a time either.
 pub(crate) fn disable() {
-    let _change = CHANGE.lock();
+    let mut change = CHANGE.lock();
     IS_KEPT.store(false, Relaxed);
     set_auto(false);
     HELPER.stop();
+    change.wait();
 }
 
 /// Returns whether no background thread runs.
@@ -264,18 +245,37 @@ pub(super) fn begin_in_child() {
     may_start::note_process();
     IS_KEPT.store(false, Relaxed);
     HELPER.set(State::Off);
+    CHANGE.lock().forget();
     handed_out::forget_peaks();
 }
 
 /// Notes that a thread has ended. If too few are left, the background thread ends too.
 pub(crate) fn tick_at_exit() {
+    if !is_on() && has_too_few_threads() && may_start::is_own_process() {
+        end_for_a_time();
+    }
     match HELPER.get() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
-        State::Off if has_too_few_threads() => trim::all(automatic::may_trim()),
         _ => {}
     }
+}
+
+/// Ends the thread that runs for a time, if it does, and gives back what it has not yet.
+#[cold]
+#[inline(never)]
+fn end_for_a_time() {
+    {
+        let mut change = CHANGE.lock();
+        // The program may have turned the thread on, or started others, meanwhile.
+        if is_on() || !has_too_few_threads() {
+            return;
+        }
+        HELPER.stop();
+        change.wait();
+    }
+    trim::all(automatic::may_trim());
 }
 
 #[cold]
@@ -292,7 +292,7 @@ fn start_if_needed() {
     }
     if arena_list::all().any(Arena::has_aging_pages) && may_start::may_start_wanted() {
         let started = match CHANGE.try_lock() {
-            Some(_change) if HELPER.get() == State::Wanted => start(),
+            Some(mut change) if HELPER.get() == State::Wanted => start(&mut change),
             _ => Ok(()),
         };
         judge(started);
@@ -302,9 +302,9 @@ fn start_if_needed() {
 
 /// Starts the thread, under the `CHANGE` lock and no other, because the C library allocates the
 /// thread's storage. These allocations find the state BUSY and go on.
-fn start() -> Result<(), c_int> {
+fn start(change: &mut FormerThread) -> Result<(), c_int> {
     HELPER.set(State::Busy);
-    let started = own_thread::start(body);
+    let started = change.start(body);
     if started.is_err() {
         HELPER.set(State::Off);
     }
@@ -383,7 +383,7 @@ fn retires() -> bool {
     let has_work = || handed_out::has_fallen() && automatic::is_on() && !has_too_few_threads();
     // The one who holds the lock may wait for this thread.
     let Some(change) = CHANGE.try_lock() else { return false };
-    !is_on() && HELPER.retires_without_work(change, || CHANGE.lock(), has_work)
+    !is_on() && HELPER.retires_without_work(change, former_thread::lock, has_work)
 }
 
 /// Sleeps after a pass at `now`. `next` is when the next pass should be.

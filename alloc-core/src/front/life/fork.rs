@@ -6,9 +6,10 @@
 //! of their caches (those blocks stay allocated, and are counted) and gives their slabs up for
 //! adoption.
 
-use super::background::{self, CHANGE};
+use super::background;
 use super::explicit;
 use super::fork_lock::ForkLock;
+use super::former_thread::CHANGE;
 use super::started::START;
 use super::thread_end;
 use crate::back::aging::refusals::NOTED;

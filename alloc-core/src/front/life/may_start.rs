@@ -77,7 +77,7 @@ pub(super) fn is_create_of_c_library() -> bool {
 }
 
 /// Returns whether this is not the child of a vfork.
-fn is_own_process() -> bool {
+pub(super) fn is_own_process() -> bool {
     process::id() == PROCESS.load(Relaxed)
 }
 

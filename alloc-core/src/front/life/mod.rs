@@ -6,6 +6,8 @@ mod idle_caches;
 mod quiet;
 mod trim;
 pub(crate) mod automatic;
+pub(crate) mod most_threads;
+pub(crate) mod former_thread;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

@@ -136,10 +136,11 @@ impl HelperState {
     /// By the helper, which holds the callers' lock by `held` and has found no work: whether it
     /// ends now. The state is Off then. It goes on if `is_told` says that work was told of
     /// meanwhile, because the thread that told of it may have found this helper, or the lock taken.
+    /// `lock` returns `None` if the one who holds the lock waits for the end of this helper.
     pub(crate) fn retires_without_work<G>(
         &self,
         held: G,
-        lock: impl FnOnce() -> G,
+        lock: impl FnOnce() -> Option<G>,
         is_told: impl Fn() -> bool,
     ) -> bool {
         if !self.retires(State::Off) {
@@ -151,8 +152,8 @@ impl HelperState {
         if !is_told() {
             return true;
         }
-        // Nobody waits for this helper with the lock in hand any more.
-        let _held = lock();
+        // Who waits for this helper starts another one, or wants none.
+        let Some(_held) = lock() else { return true };
         // Another helper may have been started.
         !(is_told() && self.change(State::Off, State::Busy))
     }
@@ -288,7 +289,7 @@ mod models {
                     thread::yield_now();
                     continue;
                 };
-                let lock = || self.lock.lock().unwrap();
+                let lock = || Some(self.lock.lock().unwrap());
                 if self.state.retires_without_work(held, lock, || self.is_told()) {
                     break;
                 }
