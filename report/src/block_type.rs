@@ -5,8 +5,8 @@
 //! search.
 
 use crate::library_names::{
-    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, SET_VALUE,
-    SHARED_POINTERS, STRINGS,
+    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, RUST_BEGIN,
+    SET_VALUE, SHARED_POINTERS, STRINGS,
 };
 
 /// A container and its elements.
@@ -56,7 +56,9 @@ impl Type {
 pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut found: Option<Type> = None;
     let mut is_string = false;
-    for name in functions.take_while(|name| is_library(name)) {
+    // What starts the program, or a thread, allocates no block for it.
+    let of_program = |name: &&str| is_library(name) && !name.contains(RUST_BEGIN);
+    for name in functions.take_while(of_program) {
         let path = name.trim_start_matches('<');
         is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
         let Some(next) = type_of(name) else { continue };

@@ -12,10 +12,14 @@
 //! The counts are those of the same allocations only if sampling was on since the start. Where they
 //! differ from the estimate by more than samples do, they are of other allocations: a large block
 //! that is resized in place is a new one for the profiler, for example. Then nothing is moved.
+//!
+//! A class of which no block is a sample has nothing that can be moved. Its blocks get a row of
+//! their own ([`crate::unsampled`]).
 
 use std::collections::HashMap;
 
 use crate::profile::{ClassErrors, Counts, Profile, Sample};
+use crate::unsampled::{self, Unsampled};
 use crate::variance::{self, Estimate, Kind};
 
 /// The most standard errors between an estimate and the count of the same allocations.
@@ -69,10 +73,20 @@ pub(crate) fn calibrate(profile: &mut Profile) {
     }
     let groups = groups(profile);
     let before: Vec<Counts> = profile.samples.iter().map(|sample| sample.counts).collect();
+    let unsampled: Vec<Unsampled> = classes.iter().map(|class| class.unsampled(period)).collect();
     let is_moved = correct_live(profile, &mut classes);
-    correct_allocated(profile, &mut classes, &groups, &is_moved);
+    // What is left to be told of each class by the samples.
+    let others = classes.iter().zip(&unsampled);
+    let others = others.map(|(class, unsampled)| class.exact[1] - unsampled.live).collect();
+    correct_allocated(profile, &mut classes, &groups, &is_moved, others);
     for (sample, before) in profile.samples.iter_mut().zip(before) {
         sample.correction = sample.counts - before;
+    }
+    for (at, (class, mut blocks)) in classes.iter().zip(unsampled).enumerate() {
+        if !profile.has_allocs {
+            blocks.freed = 0;
+        }
+        unsampled::add(profile, at, class.size, blocks);
     }
     profile.classes = classes.into_iter().map(|class| class.errors).collect();
 }
@@ -122,12 +136,14 @@ fn correct_live(profile: &mut Profile, classes: &mut [Class]) -> Vec<bool> {
 }
 
 /// Moves the freed blocks, and makes all allocations the sum of those and of the live blocks.
-/// `is_moved`: the classes of which the live blocks were moved.
+/// `is_moved`: the classes of which the live blocks were moved. `exact`: the allocations of each
+/// class.
 fn correct_allocated(
     profile: &mut Profile,
     classes: &mut [Class],
     groups: &[Group],
     is_moved: &[bool],
+    exact: Vec<i64>,
 ) {
     if !profile.has_allocs {
         // They are the live blocks.
@@ -149,7 +165,7 @@ fn correct_allocated(
         }
     }
     let live: Vec<Counts> = groups.iter().map(|group| group.live(profile)).collect();
-    let mut exact: Vec<f64> = classes.iter().map(|class| class.exact[1] as f64).collect();
+    let mut exact: Vec<f64> = exact.into_iter().map(|exact| exact as f64).collect();
     groups.iter().zip(&live).for_each(|(group, live)| exact[group.class] -= live.live as f64);
     let target = |(at, class): (usize, &Class)| {
         let chance = variance::chance(class.size as f64, period);
@@ -169,6 +185,24 @@ fn correct_allocated(
     for (class, target) in classes.iter_mut().zip(&targets) {
         if target.is_none() {
             class.errors.variance[Kind::Allocated as usize] = 0.0;
+        }
+    }
+}
+
+impl Class {
+    /// The blocks that no sample stands for, if there may be as many without one.
+    fn unsampled(&self, period: u64) -> Unsampled {
+        let chance = variance::chance(self.size as f64, period);
+        let [live, all] = self.exact;
+        let without_sample = |kind: Kind, blocks: i64| {
+            let farthest = FARTHEST * FARTHEST * (1.0 - chance) / chance;
+            let is_none = self.errors.samples[kind as usize] <= 0.0;
+            if is_none && blocks as f64 <= farthest { blocks.max(0) } else { 0 }
+        };
+        // Where live blocks have samples, these tell who allocated the freed ones.
+        Unsampled {
+            live: without_sample(Kind::Live, live),
+            freed: without_sample(Kind::Allocated, all - live),
         }
     }
 }
@@ -431,10 +465,11 @@ mod tests {
         file.read()
     }
 
-    /// What the samples of each stack add up to.
+    /// What the samples of each stack add up to, without the row of blocks that have none.
     fn by_stack(profile: &Profile) -> Vec<Counts> {
         let mut sums = vec![Counts::default(); profile.stacks.len()];
-        profile.samples.iter().for_each(|sample| sums[sample.stack] += sample.counts);
+        let sampled = profile.samples.iter().filter(|sample| sample.unsampled.is_none());
+        sampled.for_each(|sample| sums[sample.stack] += sample.counts);
         sums
     }
 
@@ -549,6 +584,40 @@ mod tests {
             (whole.error(Value::Allocations), whole.samples(Value::Allocations)),
             (0.0, 201)
         );
+    }
+
+    #[test]
+    fn classes_without_a_sample_are_in_the_sums() {
+        // Of as many blocks of 2048 bytes some would be samples: they were allocated otherwise.
+        let notes =
+            ["class.64=10 30", "class.512=2780 2780", "class.1024=0 7", "class.2048=500 500"];
+        let notes: Vec<&str> = ["prof.since_start=1"].into_iter().chain(notes).collect();
+        let profile = file([200, 60, 20, 6], &notes).read();
+        let rows = profile.samples.iter().filter(|sample| sample.unsampled.is_some());
+        let rows = rows.map(|row| (row.size, row.counts.live, row.counts.allocs, row.stack));
+        let stack = profile.stacks.len() - 1;
+        assert_eq!(rows.collect::<Vec<_>>(), [(Some(56), 10, 30, stack), (Some(960), 0, 7, stack)]);
+        let total = profile.total();
+        assert_eq!((total.live, total.allocs), (2790, 2817));
+        assert_eq!(total.live_bytes, 2780 * 512 + 10 * 56);
+        assert_eq!(total.alloc_bytes, 2780 * 512 + 30 * 56 + 7 * 960);
+        let whole = Tally::whole(&profile);
+        assert_eq!(
+            [Value::LiveBlocks, Value::Allocations].map(|value| whole.error(value)),
+            [0.0; 2]
+        );
+        let error = whole.error(Value::LiveBytes);
+        assert!((error - 10.0 * 16.0 / 12.0_f64.sqrt()).abs() < 1e-6, "{error}");
+    }
+
+    /// Samples of freed blocks alone: the live ones are not counted twice.
+    #[test]
+    fn live_blocks_of_a_class_whose_freed_ones_have_samples_are_counted_once() {
+        let mut few = File::default().comment("prof.since_start=1").comment("class.512=9 1900");
+        few.profile.period = PERIOD;
+        let total = few.path("main > drop", SIZE, 1702, 0).read().total();
+        assert_eq!((total.live, total.allocs), (9, 1900));
+        assert_eq!((total.live_bytes, total.alloc_bytes), (9 * 480, 9 * 480 + 1891 * SIZE));
     }
 
     #[test]

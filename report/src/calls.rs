@@ -2,6 +2,7 @@
 //! `main`, and without the inner workings of libraries.
 
 use crate::block_type::is_library;
+use crate::library_names::RUST_BEGIN;
 use crate::symbols::{Frame, Symbols};
 
 /// Functions that only hand an allocation or a deletion on. They are left out at the inner end of
@@ -52,11 +53,15 @@ const SHIMS: [&str; 42] = [
     "do_rallocx",
 ];
 /// What such names begin with.
-const SHIM_BEGINS: [&str; 20] = [
+const SHIM_BEGINS: [&str; 23] = [
     "__rustc::",
     "alloc::alloc::",
     "<alloc::alloc::Global",
     "core::alloc::global::GlobalAlloc::",
+    // Rust's default allocator, where link-time optimisation inlines it.
+    "<std::alloc::System as core::alloc::global::GlobalAlloc>::",
+    "std::sys::alloc::",
+    "std::sys::pal::unix::alloc::",
     "alloc::boxed::box_new::<",
     // What is inlined of lumalloc into a Rust program.
     "lumalloc::front::",
@@ -77,9 +82,6 @@ const SHIM_BEGINS: [&str; 20] = [
     "prof_backtrace",
     "prof_alloc_prep",
 ];
-/// The outer end of every stack of a Rust program, or of one of its threads.
-const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
-
 /// The functions of C libraries that call `main`.
 const MAIN_CALLERS: [&str; 3] =
     ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
@@ -102,7 +104,8 @@ pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Fram
             && ["FnOnce", "function::call_once<"]
                 .iter()
                 .any(|call| name(&stack[begin - 1]).contains(call));
-        return &stack[..if is_call { begin - 1 } else { begin }];
+        // The compiler may have inlined all of the program into this function.
+        return &stack[..if is_call { begin - 1 } else { begin.max(1) }];
     }
     if let Some(main) = stack.iter().rposition(|frame| name(frame) == "main") {
         return &stack[..=main];
@@ -117,7 +120,7 @@ pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Fram
 /// The frames below `main` without the inner workings of libraries: of functions of standard
 /// libraries that call each other only the one that the program called is left.
 pub(crate) fn program_calls(below_main: &[Frame], symbols: &Symbols) -> Vec<Frame> {
-    let is_library = |frame: &Frame| is_library(name(frame, symbols));
+    let is_library = |frame: &Frame| is_of_library(frame, symbols);
     let is_left = |(place, frame): &(usize, &Frame)| {
         !is_library(frame) || below_main.get(place + 1).is_none_or(|caller| !is_library(caller))
     };
@@ -126,7 +129,12 @@ pub(crate) fn program_calls(below_main: &[Frame], symbols: &Symbols) -> Vec<Fram
 
 /// The innermost function of the program among such calls, or the innermost one of all.
 pub(crate) fn site<'a>(calls: &'a [Frame], symbols: &Symbols) -> Option<&'a Frame> {
-    calls.iter().find(|frame| !is_library(name(frame, symbols))).or(calls.first())
+    calls.iter().find(|frame| !is_of_library(frame, symbols)).or(calls.first())
+}
+
+/// Whether a function is one of a standard library, of Rust, C++ or C.
+fn is_of_library(frame: &Frame, symbols: &Symbols) -> bool {
+    frame.of_system || is_library(name(frame, symbols))
 }
 
 fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {

@@ -1,6 +1,7 @@
 //! What changed between two pprof files of one process, as a pprof file.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::Write;
 
 use flate2::Compression;
@@ -22,19 +23,55 @@ type Key = (Vec<u64>, Vec<(String, String, i64, String)>);
 ///
 /// # Errors
 ///
-/// One of them is no pprof file, or they have other values. The message says what is wrong.
-pub fn difference(newer: &[u8], older: &[u8]) -> Result<Vec<u8>, String> {
+/// [`NoDifference`] says what is wrong.
+pub fn difference(newer: &[u8], older: &[u8]) -> Result<Vec<u8>, NoDifference> {
     let mut new = decode(newer)?;
     let old = decode(older)?;
     if types(&new) != types(&old) {
-        return Err("the two profiles have different values".into());
+        return Err(NoDifference::Files("the two profiles have different values".into()));
+    }
+    if allocations(&new) < allocations(&old) {
+        return Err(NoDifference::Reset);
     }
     subtract(&mut new, &old)?;
     leave_out_counts(&mut new);
     new.duration_nanos = new.time_nanos.saturating_sub(old.time_nanos).max(0);
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    packed.write_all(&new.encode_to_vec()).map_err(|error| error.to_string())?;
-    packed.finish().map_err(|error| error.to_string())
+    let packed = packed.write_all(&new.encode_to_vec()).and_then(|()| packed.finish());
+    packed.map_err(|error| NoDifference::Files(error.to_string()))
+}
+
+/// Why two profiles have no difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoDifference {
+    /// One of them is no pprof file, or they have other values.
+    Files(String),
+    /// The samples were reset between the two.
+    Reset,
+}
+
+impl fmt::Display for NoDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoDifference::Files(what) => f.write_str(what),
+            NoDifference::Reset => f.write_str("the samples were reset between the two profiles"),
+        }
+    }
+}
+
+impl std::error::Error for NoDifference {}
+
+impl From<String> for NoDifference {
+    fn from(what: String) -> NoDifference {
+        NoDifference::Files(what)
+    }
+}
+
+/// The allocations of all samples, whose number only a reset makes smaller.
+fn allocations(file: &Profile) -> i64 {
+    let Some(at) = types(file).iter().position(|kind| *kind == "alloc_objects") else { return 0 };
+    let values = file.sample.iter().filter_map(|sample| sample.value.get(at));
+    values.fold(0, |sum: i64, value| sum.saturating_add(*value))
 }
 
 /// Leaves out the exact counts of size classes, which are those since the start.
@@ -228,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn profiles_before_and_after_a_reset_have_no_difference() {
+        let file = |allocs| File::default().path("main > f", 10, allocs, 1).encode();
+        let refused = difference(&file(8), &file(9)).expect_err("fewer allocations");
+        assert_eq!(refused, NoDifference::Reset);
+        assert_eq!(refused.to_string(), "the samples were reset between the two profiles");
+        assert!(difference(&file(9), &file(9)).is_ok());
+    }
+
+    #[test]
     fn values_are_subtracted_by_stack_and_labels() {
         let old = File::default()
             .mapping(0x1000, 0x9000, "/bin/x", "ab")
@@ -285,17 +331,22 @@ mod tests {
     #[test]
     fn what_is_no_pprof_file_is_refused() {
         let file = File::default().stack(&[0x1], &[1, 1, 1, 1], &[]).encode();
-        assert_eq!(difference(&file, b"\x1f\x8b").unwrap_err(), "the file is cut off");
-        assert!(difference(b"heap_v2/1\n", &file).unwrap_err().starts_with("it is no pprof file"));
+        assert_eq!(difference(&file, b"\x1f\x8b").unwrap_err().to_string(), "the file is cut off");
+        assert!(
+            difference(b"heap_v2/1\n", &file)
+                .unwrap_err()
+                .to_string()
+                .starts_with("it is no pprof file")
+        );
         let other = Profile::default().encode_to_vec();
         let expected = "the two profiles have different values";
-        assert_eq!(difference(&file, &other).unwrap_err(), expected);
+        assert_eq!(difference(&file, &other).unwrap_err().to_string(), expected);
         let lost = Profile {
             sample: vec![Sample { location_id: vec![9], ..Sample::default() }],
             ..decode(&file).unwrap()
         };
         let expected = "a sample has a location that is not in the file";
-        assert_eq!(difference(&lost.encode_to_vec(), &file).unwrap_err(), expected);
-        assert_eq!(difference(&file, &lost.encode_to_vec()).unwrap_err(), expected);
+        assert_eq!(difference(&lost.encode_to_vec(), &file).unwrap_err().to_string(), expected);
+        assert_eq!(difference(&file, &lost.encode_to_vec()).unwrap_err().to_string(), expected);
     }
 }

@@ -1,6 +1,24 @@
 //! The names that standard libraries and known containers have in functions and types, as compilers
 //! write them. A new version of a library may need new lines here, and nothing else.
 
+/// What the names of the files of C and C++ libraries begin with.
+pub(crate) const SYSTEM_LIBRARIES: [&str; 13] = [
+    "libc.so.",
+    "libc-2.",
+    "libm.so.",
+    "libdl.so.",
+    "libpthread.so.",
+    "librt.so.",
+    "ld-linux",
+    "ld-musl-",
+    "ld-2.",
+    "libstdc++.so.",
+    "libc++.so.",
+    "libc++abi.so.",
+    "libgcc_s.so.",
+];
+/// The outer end of every stack of a Rust program, or of one of its threads.
+pub(crate) const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
 /// What the names of functions of standard libraries begin with, without a leading `<`.
 pub(crate) const LIBRARIES: [&str; 13] = [
     "alloc::",

@@ -91,6 +91,9 @@ pub struct Sample {
     pub(crate) class: Option<usize>,
     /// What was added to the counts because the exact ones of the class are known.
     pub(crate) correction: Counts,
+    /// For blocks without a sample, of which only the class is known: the bytes that their
+    /// requested sizes may differ by.
+    pub(crate) unsampled: Option<u64>,
 }
 
 /// What all samples of a size class add up to, of what is live and of all allocations.

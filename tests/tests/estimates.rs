@@ -35,9 +35,12 @@ fn report(profile: &Path) -> Value {
     serde_json::from_str(&json).expect("JSON")
 }
 
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("{name} in {row}"))
+}
+
 /// The live blocks and the allocations of each place, as the profile estimates them.
-fn estimates(profile: &Path) -> BTreeMap<String, [Estimate; 2]> {
-    let report = report(profile);
+fn estimates(report: &Value) -> BTreeMap<String, [Estimate; 2]> {
     let mut places: BTreeMap<String, [Estimate; 2]> = BTreeMap::new();
     for sample in report["samples"].as_array().expect("samples") {
         let stack = sample["stack"].as_u64().expect("a number") as usize;
@@ -45,8 +48,8 @@ fn estimates(profile: &Path) -> BTreeMap<String, [Estimate; 2]> {
         let name = report["frames"][frame]["function"].as_str().expect("a name").to_owned();
         let estimates = places.entry(name).or_default();
         for (place, kind) in estimates.iter_mut().zip(["live_blocks", "allocations"]) {
-            place.0 += sample[kind].as_f64().expect("a number");
-            place.1 += sample[format!("{kind}_error")].as_f64().expect("a number");
+            place.0 += number(sample, kind);
+            place.1 += number(sample, &format!("{kind}_error"));
         }
     }
     places
@@ -60,10 +63,23 @@ fn estimates_of_200_runs_lie_within_their_errors() {
     let file = scratch("profile-shares").join("shares.pb.gz");
     // How many estimates there were of each number, and how many were so near.
     let mut near: BTreeMap<(&str, usize), [u32; 2]> = BTreeMap::new();
+    let run = |conf: &str| {
+        assert_eq!(Run::preloaded(&program).args([&file]).conf(conf).stdout(), "");
+        report(&file)
+    };
+    let exact = run("prof:true,lg_prof_sample:0");
+    let mut totals_near = 0;
     for seed in 1..=200 {
-        let conf = format!("prof:true,lg_prof_sample:14,prof_seed:{seed}");
-        assert_eq!(Run::preloaded(&program).args([&file]).conf(&conf).stdout(), "");
-        let found = estimates(&file);
+        let sampled = run(&format!("prof:true,lg_prof_sample:14,prof_seed:{seed}"));
+        // The sums have the blocks of which none is a sample too.
+        let is_near = |kind: &str| {
+            let error = number(&sampled["total"], &format!("{kind}_error"));
+            let off = number(&sampled["total"], kind) - number(&exact["total"], kind);
+            off.abs() <= 2.0 * error + 0.01 * number(&exact["total"], kind)
+        };
+        let all = ["live_bytes", "live_blocks", "allocated_bytes", "allocations"];
+        totals_near += u32::from(all.into_iter().all(is_near));
+        let found = estimates(&sampled);
         for (name, live, allocated) in PLACES {
             let Some(estimates) = found.get(name) else { continue };
             for (at, truth) in [live, allocated].into_iter().enumerate() {
@@ -78,6 +94,7 @@ fn estimates_of_200_runs_lie_within_their_errors() {
         near.values().fold((0, 0), |sum, [all, inside]| (sum.0 + all, sum.1 + inside));
     assert!(all > 3000 && inside * 100 >= all * 95, "{inside} of {all}: {near:?}");
     assert!(near.values().all(|[all, inside]| inside * 100 >= all * 90), "{near:?}");
+    assert!(totals_near >= 190, "{totals_near} of 200");
 }
 
 /// A `realloc` that leaves a block in its size class is an allocation of an exact profile. The
@@ -90,7 +107,7 @@ fn a_realloc_in_place_changes_nothing_of_what_is_live() {
     let file = scratch("profile-reallocs").join("reallocs.pb.gz");
     let profile = |conf: &str| {
         assert_eq!(Run::preloaded(&program).args([&file]).conf(conf).stdout(), "");
-        estimates(&file)
+        estimates(&report(&file))
     };
     let exact = profile("prof:true,lg_prof_sample:0");
     let numbers = |place: &str| exact[place].map(|estimate| estimate.0);

@@ -19,10 +19,12 @@ fn rust(directory: &str, text: &str, flags: &[&str]) -> PathBuf {
 }
 
 /// Ways to build a program, which make different names.
-const BUILDS: [(&[&str], &str); 3] = [
+const BUILDS: [(&[&str], &str); 4] = [
     (&["-g"], "plain"),
     (&["-g", "-O"], "optimized"),
     (&["-g", "-O", "-Csymbol-mangling-version=v0"], "v0"),
+    // Rust's default allocator is inlined into its callers then.
+    (&["-g", "-O", "-Clto=fat"], "lto"),
 ];
 
 const SHOP: &str = "
@@ -48,7 +50,11 @@ fn table() -> HashMap<u64, Widget> {
 }
 #[inline(never)]
 fn text() -> String { \"x\".repeat(3000) }
-fn main() { std::mem::forget((boxed(100), grown(300), table(), text())); }
+#[repr(align(64))]
+pub struct Line(#[allow(dead_code)] [u8; 256]);
+#[inline(never)]
+fn aligned() -> Box<Line> { Box::new(Line([4; 256])) }
+fn main() { std::mem::forget((boxed(100), grown(300), table(), text(), aligned())); }
 ";
 
 /// A program with other containers.
@@ -131,11 +137,29 @@ fn functions_and_types_of_rust_are_named() {
         // 300 widgets grow to a capacity of 512.
         assert!(row(&text, "Types", "Vec<shop::Widget>").0 >= 512 * 200, "{name}");
         let sites = text.split("\nSites by ").nth(1).expect("sites");
-        for site in ["shop::boxed", "shop::grown", "shop::table", "shop::text"] {
+        for site in ["shop::boxed", "shop::grown", "shop::table", "shop::text", "shop::aligned"] {
             assert!(sites.contains(&format!("  {site} (shop.rs:")), "{name}: {sites}");
         }
         assert!(profiled.shown(&["mprof", "-verbose"]).contains("> shop::main > shop::grown > "));
     }
+}
+
+/// Without debug information the whole thread is one function of Rust's library, into which the
+/// program's closure is inlined.
+#[test]
+fn blocks_of_a_thread_without_debug_information_have_a_place() {
+    let text = "fn main() {
+        let fill = || (0..300).map(|n| vec![1u8; 1000 + n % 3]).collect::<Vec<_>>();
+        std::thread::spawn(move || std::mem::forget(fill())).join().unwrap();
+    }";
+    let name = "reading-rust-thread";
+    let profiled = Profiled::new(&rust(&format!("{name}-source"), text, &["-O"]), name);
+    let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);
+    assert!(!text.contains("(no stack)"), "{text}");
+    let place = "std::sys::backtrace::__rust_begin_short_backtrace";
+    assert!(row(&text, "Sites", place).1 >= 300, "{text}");
+    // Not that of the box in which the thread's closure was.
+    assert!(row(&text, "Types", "(not known)").1 >= 300, "{text}");
 }
 
 /// A container's blocks have its type, not that of its nodes.

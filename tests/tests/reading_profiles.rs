@@ -60,6 +60,22 @@ fn the_example_of_the_paper_has_the_tables_of_the_paper() {
 }
 
 /// An offset leads to the call: addr2line finds the function and the line there.
+/// What `strdup` and `asprintf` allocate, they allocate for their callers.
+#[test]
+fn the_place_of_what_the_c_library_allocates_is_its_caller() {
+    let profiled = Profiled::new(&cc("reading_system.c", &[]), "reading-system");
+    let text = profiled.shown(&["heap", "mprof.data", "--bytes"]);
+    let sites = text.split("\nSites by ").nth(1).expect("sites");
+    for (function, blocks) in [("parse_names", "100"), ("parse_places", "50"), ("make_paths", "30")]
+    {
+        let row = sites.lines().find(|line| line.contains(&format!("  {function}")));
+        let row = row.unwrap_or_else(|| panic!("no {function}: {text}"));
+        assert_eq!(row.split_whitespace().nth(2), Some(blocks), "{row}");
+    }
+    let others = ["strdup", "asprintf"].iter().any(|name| sites.contains(name));
+    assert!(!others, "{sites}");
+}
+
 #[test]
 fn offsets_are_those_of_the_call_sites() {
     let profiled = Profiled::c("reading-offsets");

@@ -13,7 +13,7 @@ use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use hyper::{Method, StatusCode};
 use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
 use lumalloc_report::symbols::Search;
-use lumalloc_report::{difference, with_lines};
+use lumalloc_report::{NoDifference, difference, with_lines};
 use std::fmt::Write;
 use std::io;
 use std::time::Duration;
@@ -113,6 +113,7 @@ fn profile(
     let file = match (file, asked.extensions().get::<Before>()) {
         (Ok(file), Some(Before(before))) => match difference(&file, before) {
             Ok(file) => Ok(file),
+            Err(reason @ NoDifference::Reset) => return line(StatusCode::CONFLICT, reason),
             Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
         },
         (file, _) => file,

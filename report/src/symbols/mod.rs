@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::library_names::SYSTEM_LIBRARIES;
 use crate::profile::{Line, Location, Mapping, Profile};
 pub(crate) use crate::terminal::printable;
 pub use demangle::demangle;
@@ -36,6 +37,8 @@ pub struct Frame {
     pub line: u32,
     /// How far the return address is from the beginning of the function that contains the code.
     pub offset: u64,
+    /// Whether the code is in the C library, or in that of C++.
+    pub of_system: bool,
 }
 
 /// The frames of all locations of a profile.
@@ -54,10 +57,13 @@ impl Symbols {
         symbols.files = Files::find(profile, search, &mut symbols.notes);
         let mut known = Known::default();
         for location in &profile.locations {
-            let frames = match location.lines.as_slice() {
+            let mut frames: Vec<Frame> = match location.lines.as_slice() {
                 [] => symbols.frames(location, &profile.mappings),
                 lines => lines.iter().map(|line| symbols.frame(line, &mut known)).collect(),
             };
+            let mapping = location.mapping.and_then(|index| profile.mappings.get(index));
+            let of_system = mapping.is_some_and(|mapping| is_system_library(&mapping.file));
+            frames.iter_mut().for_each(|frame| frame.of_system = of_system);
             symbols.locations.push(frames);
         }
         symbols.notes = std::mem::take(&mut symbols.notes).into_iter().map(printable).collect();
@@ -98,7 +104,8 @@ impl Symbols {
         let file = known.files.entry(&line.file);
         let file = file.or_insert_with(|| printable(line.file.clone()).into());
         let number = u32::try_from(line.line).unwrap_or(0);
-        Frame { function: *function, file: Rc::clone(file), line: number, offset: 0 }
+        let file = Rc::clone(file);
+        Frame { function: *function, file, line: number, offset: 0, of_system: false }
     }
 
     /// The frames of a location without lines.
@@ -124,6 +131,7 @@ impl Symbols {
             file: printable(place.file).into(),
             line: place.line,
             offset,
+            of_system: false,
         };
         places.into_iter().map(frame).collect()
     }
@@ -224,6 +232,12 @@ fn path(mapping: &Mapping, is_program: bool, search: &Search) -> PathBuf {
         Some(program) if is_program => program.clone(),
         _ => PathBuf::from(present_path(&mapping.file)),
     }
+}
+
+/// Whether a file is the C library, a part of it, or the library of C++.
+fn is_system_library(file: &str) -> bool {
+    let name = file_name(Path::new(present_path(file)));
+    SYSTEM_LIBRARIES.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether two mappings are of one file.
@@ -367,7 +381,8 @@ mod tests {
         let line = Line { function: "_ZN3foo3barEv".into(), file: "a.cc".into(), line: 7 };
         named.locations[0].lines = vec![line];
         let symbols = Symbols::of(&named, &Search::default());
-        let frame = Frame { function: 0, file: "a.cc".into(), line: 7, offset: 0 };
+        let frame =
+            Frame { function: 0, file: "a.cc".into(), line: 7, offset: 0, of_system: false };
         assert_eq!(symbols.location(0), [frame]);
         assert_eq!((symbols.functions(), symbols.notes()), (&["foo::bar".to_owned()][..], &[][..]));
     }

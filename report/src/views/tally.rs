@@ -47,6 +47,11 @@ impl Tally {
     pub(crate) fn of(sample: &Sample, profile: &Profile) -> Tally {
         let mut tally = Tally { counts: sample.counts, ..Tally::default() };
         for kind in Kind::ALL {
+            if let Some(step) = sample.unsampled {
+                tally.variances[kind as usize] =
+                    Variances::of_unsampled(kind.blocks(&sample.counts), step);
+                continue;
+            }
             let before = sample.counts - sample.correction;
             let estimate = variance::of(before, kind, profile.period);
             tally.samples[kind as usize] = estimate.samples;
@@ -146,6 +151,13 @@ impl Variances {
             return Variances::default();
         }
         Variances { blocks: f64::INFINITY, bytes: bytes * period as f64 }
+    }
+
+    /// Of blocks that were counted, whose sizes may differ by `step` bytes. All may have the same
+    /// one.
+    fn of_unsampled(blocks: i64, step: u64) -> Variances {
+        let most = blocks as f64 * step as f64;
+        Variances { blocks: 0.0, bytes: most * most / 12.0 }
     }
 
     fn add(&mut self, other: Variances) {
