@@ -237,12 +237,14 @@ function factsOf(run, address) {
 const samplesOf = ({ objects, requested, oldest_ms }) =>
   `${grouped.format(objects)} sampled ${objects === 1 ? "block" : "blocks"}, ${shown(requested, "bytes")}, the oldest ${shown(oldest_ms, "ms")}`;
 
+const placeOf = ({ address, module, offset }) => module ? `${module.split("/").at(-1)}+${offset}` : address;
+
 function siteOf(site) {
-  const frames = site.stack.map(({ address, module, offset, symbol }) => {
-    const place = module ? `${module.split("/").at(-1)}+${offset}` : address;
-    return el("li", { title: module }, el("code", {}, symbol ? `${symbol}  ${place}` : place));
-  });
-  return el("li", {}, el("details", {}, el("summary", {}, samplesOf(site)), el("ol", {}, ...frames)));
+  const frames = site.stack.map(frame =>
+    el("li", { title: frame.module }, el("code", {}, frame.symbol ? `${frame.symbol}  ${placeOf(frame)}` : placeOf(frame))));
+  const [inner] = site.stack;
+  const where = inner ? `${inner.symbol || placeOf(inner)}: ` : "";
+  return el("li", {}, el("details", {}, el("summary", {}, where + samplesOf(site)), el("ol", {}, ...frames)));
 }
 
 $("map-picture").addEventListener("click", event => {

@@ -116,6 +116,29 @@ fn the_cell_that_was_chosen_last_is_told() {
     is_at_ease(&mut browser, &service);
 }
 
+#[test]
+#[ignore = "needs Chromium"]
+fn the_sites_of_a_cell_are_named_by_their_innermost_function() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.click("#map-take");
+    browser.wait_for_like("#map-note", "^A cell is ");
+    browser.value(
+        "const plain = window.fetch;
+         const site = symbol => ({ objects: 2, requested: 128, oldest_ms: 5, stack: [
+             { address: '0x10', module: '/usr/bin/server', offset: '0x2a', symbol }] });
+         const sites = [site('parse_config'), site(null)];
+         const found = JSON.stringify({ run: null, sites, others: { objects: 0 } });
+         window.fetch = (path, options) => path.startsWith('/map?at=')
+             ? Promise.resolve(new Response(found)) : plain(path, options);
+         document.querySelector('#map-picture').focus()",
+    );
+    browser.press("ArrowRight");
+    browser.wait_for_like("#map-sites summary", "^parse_config: 2 sampled blocks, ");
+    browser.wait_for_like("#map-sites li + li > details > summary", "^server\\+0x2a: 2 sampled ");
+    is_at_ease(&mut browser, &service);
+}
+
 /// As many runs as are asked for at most. So many cannot be arguments of one call.
 #[test]
 #[ignore = "needs Chromium"]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, Sample};
 use crate::report::Report;
 use crate::views::format::{Bytes, count_change, percent};
 use crate::views::rows::{By, Lines, Row, rows, sort};
@@ -53,6 +53,11 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
     let mut text = totals_text(new, titles[0], options.bytes);
     text += &totals_text(old, &format!("compared with {}", titles[1]), options.bytes);
     for by in &options.by {
+        if let Some(why) = is_of_one_file(*by, [new, old]) {
+            let value = options.value.name();
+            text += &format!("\n{} by change of {value}: {why}\n", name(*by));
+            continue;
+        }
         let mut joined: BTreeMap<Vec<String>, [Option<Row>; 2]> = BTreeMap::new();
         for (place, report) in [new, old].into_iter().enumerate() {
             for row in rows(report, *by, Lines::Hidden) {
@@ -79,6 +84,21 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
         text += &columns.view(rows, total_change, Some(&before));
     }
     text
+}
+
+/// Says that only one of two profiles tells what a view is about, if it is so: then all would be a
+/// change.
+fn is_of_one_file(by: By, reports: [&Report; 2]) -> Option<&'static str> {
+    let (is_told, why): (fn(&Sample) -> bool, _) = match by {
+        By::Type => (|it| it.size.is_some(), "only one of the files has sizes, which tell types"),
+        By::Size => (|it| it.size.is_some(), "only one of the files has sizes"),
+        By::Thread => (|it| it.thread.is_some(), "only one of the files has threads"),
+        By::Arena => (|it| it.arena.is_some(), "only one of the files has arenas"),
+        By::Stack | By::Site | By::Function => return None,
+    };
+    let [new, old] = reports.map(|report| &report.profile().samples);
+    let is_one = new.iter().any(is_told) != old.iter().any(is_told);
+    (is_one && !new.is_empty() && !old.is_empty()).then_some(why)
 }
 
 fn empty(lines: &[String], by: By) -> Row {
@@ -353,6 +373,28 @@ Sizes by live bytes: the file has no sizes
         let line = format!("t*: {} [{}]", of(live), of(allocations));
         let text = format!("heap_v2/{period}\n@ 0x99\n {line}\nMAPPED_LIBRARIES:\n");
         Report::new(crate::read::read(text.as_bytes()).expect("a profile"), &Search::default())
+    }
+
+    /// As a difference of heap_v2 and pprof.
+    #[test]
+    fn what_only_one_file_tells_is_no_change() {
+        let file = |labels: &[(&str, i64)]| {
+            report(File::default().stack(&[0x99], &[3, 192, 3, 192], labels))
+        };
+        let whole = file(&[("bytes", 64), ("thread", 1), ("arena", 2)]);
+        let bare = file(&[]);
+        let text = difference(&whole, &bare, ["new", "old"], &Options::default());
+        for line in [
+            "Types by change of live bytes: only one of the files has sizes, which tell types\n",
+            "Sizes by change of live bytes: only one of the files has sizes\n",
+            "Threads by change of live bytes: only one of the files has threads\n",
+            "Arenas by change of live bytes: only one of the files has arenas\n",
+            "Stacks by change of live bytes: no change\n",
+        ] {
+            assert!(text.contains(&format!("\n{line}")), "{line} in {text}");
+        }
+        let text = difference(&whole, &whole, ["new", "old"], &Options::default());
+        assert!(!text.contains("only one of the files"), "{text}");
     }
 
     #[test]
