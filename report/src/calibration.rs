@@ -10,8 +10,8 @@
 //! allocations are the sum of both, so there are never fewer of them than live blocks.
 //!
 //! The counts are those of the same allocations only if sampling was on since the start. Where they
-//! differ from the estimate by more than samples do, they are of other allocations: a large block
-//! that is resized in place is a new one for the profiler, for example. Then nothing is moved.
+//! differ from the estimate by more than samples do, they would be of other allocations. Then
+//! nothing is moved.
 //!
 //! A class of which no block is a sample has nothing that can be moved. Its blocks get a row of
 //! their own ([`crate::unsampled`]).

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #define BLOCKS 20000
+#define GROWN 40
 
-static void *kept[2 * BLOCKS];
+static void *kept[2 * BLOCKS + 2 * GROWN];
 
 // Each block stays where it is: three requests for it are of one class.
 __attribute__((noinline)) static void stays(void)
@@ -29,12 +30,30 @@ __attribute__((noinline)) static void moves(void)
   __asm__ volatile("");
 }
 
+// Each block gets longer, step by step. Few of the steps give it another class.
+#define GROW(blocks, from, to, step) \
+  for (int i = 0; i < GROWN; i++) \
+    for (int size = from; size <= to; size += step) \
+      CHECK(((blocks)[i] = realloc((blocks)[i], size)) != NULL)
+
+__attribute__((noinline)) static void grows(void)
+{
+  GROW(kept + 2 * BLOCKS, 1, 20000, 1);
+  __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void grows_long(void)
+{
+  GROW(kept + 2 * BLOCKS + GROWN, 40000, 900000, 1000);
+  __asm__ volatile("");
+}
+
 int main(int argc, char **argv)
 {
   typedef int (*Mallctl)(const char *, void *, size_t *, void *, size_t);
   Mallctl mallctl = (Mallctl)dlsym(RTLD_DEFAULT, "mallctl");
   CHECK(argc == 2 && mallctl != NULL);
-  stays(); moves();
+  stays(); moves(); grows(); grows_long();
   CHECK(mallctl("prof.dump", NULL, NULL, &argv[1], sizeof argv[1]) == 0);
   return 0;
 }

@@ -16,7 +16,8 @@ use core::time::Duration;
 pub struct ProfileEntry {
     /// The return addresses, the innermost first, from the caller of the allocator on.
     pub stack: &'static [usize],
-    /// Bytes that were requested. If the stack requested very many sizes: the usable bytes.
+    /// Bytes that were requested, by the last `realloc` that left the block in its place and size
+    /// class. If the stack requested very many sizes: the usable bytes.
     pub requested: usize,
     /// Bytes of a block.
     pub usable: usize,

@@ -206,6 +206,16 @@ pub(super) fn rename(address: usize, new: usize) {
     }
 }
 
+/// Makes the sample at an address one of other counts, as if it had been so from the start.
+pub(super) fn recount(address: usize, counts: &'static SizeCount) {
+    let place = Place::of(address);
+    let _held = place.part.held.lock();
+    if let Some(sample) = list(place.first()).find(|sample| sample.address.get() == address) {
+        counts.note_allocated();
+        sample.counts.replace(Some(counts)).into_iter().for_each(SizeCount::forget);
+    }
+}
+
 /// Takes the sample at an address out of its list. Called under the part's lock.
 fn unlink(place: Place, address: usize) -> Option<&'static Sample> {
     let head = place.part.heads.of(place.hash);

@@ -194,6 +194,17 @@ pub(crate) fn note_and_tell_freed(address: usize) {
     tell_freed();
 }
 
+/// Notes that a block, which may be a sample, has other sizes from now on. It is the allocation
+/// that it was: stack, thread and time stay.
+pub(crate) fn note_resized(address: usize, requested: usize, usable: usize) {
+    let Some(known) = live::at(address) else { return };
+    if (known.counts.requested(), known.counts.usable()) != (requested, usable)
+        && let Some(counts) = known.counts.site().counts(requested, usable)
+    {
+        live::recount(address, counts);
+    }
+}
+
 /// The bits of a sample's address of which some are set while the memory of its block is moved
 /// elsewhere. No block has an address with one of them. From then on another block may have the
 /// address, and be moved too.

@@ -95,22 +95,7 @@ pub(super) fn counts(
     requested: usize,
     usable: usize,
 ) -> Option<&'static SizeCount> {
-    let site = site(stack)?;
-    if let Some(known) = site.find(requested, usable) {
-        return Some(known);
-    }
-    let is_full = || site.size_count.load(Ordering::Relaxed) >= MOST_SIZES;
-    if is_full()
-        && let Some(of_class) = site.find(usable, usable)
-    {
-        return Some(of_class);
-    }
-    let _adding = ADDING.lock();
-    let requested = if is_full() { usable } else { requested };
-    match site.find(requested, usable) {
-        Some(of_class) => Some(of_class),
-        None => site.add(requested, usable),
-    }
+    site(stack)?.counts(requested, usable)
 }
 
 /// Returns the site of a stack, made now if it is new.
@@ -214,6 +199,30 @@ impl Site {
         core::iter::successors(load(&self.sizes), move |count: &&'static SizeCount| {
             load(&count.next)
         })
+    }
+
+    /// Returns the counts for samples of `requested` bytes in blocks of `usable` bytes. `None`:
+    /// there is no memory.
+    pub(super) fn counts(
+        &'static self,
+        requested: usize,
+        usable: usize,
+    ) -> Option<&'static SizeCount> {
+        if let Some(known) = self.find(requested, usable) {
+            return Some(known);
+        }
+        let is_full = || self.size_count.load(Ordering::Relaxed) >= MOST_SIZES;
+        if is_full()
+            && let Some(of_class) = self.find(usable, usable)
+        {
+            return Some(of_class);
+        }
+        let _adding = ADDING.lock();
+        let requested = if is_full() { usable } else { requested };
+        match self.find(requested, usable) {
+            Some(of_class) => Some(of_class),
+            None => self.add(requested, usable),
+        }
     }
 
     /// Returns the hash of the site and a size.

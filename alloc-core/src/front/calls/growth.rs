@@ -10,7 +10,7 @@ use super::realloc::{move_small, realloc_aligned};
 use crate::back::map::class_map;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
-use crate::front::miss::give;
+use crate::front::miss::{give, recorded, sampled};
 use crate::front::supply::layouts;
 use crate::ground::probes;
 use crate::ground::size_class::{
@@ -59,8 +59,28 @@ pub unsafe fn realloc_roomy(ptr: *mut u8, size: usize) -> *mut u8 {
         // SAFETY: the caller's promise; the class map knows the block.
         return unsafe { move_small(ptr, old, size, with_room(old, size)) };
     }
+    let room = sampled_room(ptr, size);
     // SAFETY: the caller's promise.
-    unsafe { realloc_aligned(ptr, size, 1) }
+    let new = unsafe { realloc_aligned(ptr, room.unwrap_or(size), 1) };
+    if room.is_some() && !new.is_null() {
+        sampled::small_requested(new, size);
+    }
+    new
+}
+
+/// Returns the size that [`realloc_roomy`] would have asked for, were a block no sample. `None`:
+/// the block is none, or gets no room.
+#[cold]
+#[inline(never)]
+fn sampled_room(block: *mut u8, size: usize) -> Option<usize> {
+    // What records each request is not told of the room.
+    if size.wrapping_sub(1) >= MAX_CACHED || recorded::is_on() {
+        return None;
+    }
+    let old = sampled::growing_class(block)?;
+    let stays = serves(old.bin() * NEXT, offset_of(size));
+    let room = if stays { old.size() } else { with_room(old, size) };
+    (room != size).then_some(room)
 }
 
 /// Returns the size to allocate when a block of class `old` is to hold `size` bytes.

@@ -19,7 +19,7 @@ use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
-use crate::profile::{hooks, sampler};
+use crate::profile::hooks;
 
 /// Changes the size of a block, in place or by a move. The contents are kept up to the lesser size.
 /// Returns null if there is no memory; the block is then unchanged.
@@ -156,10 +156,8 @@ pub(crate) unsafe fn fits_in_place(
     let entry = page_map::lookup(ptr as usize);
     if let Some(slab) = Slab::of(entry) {
         let fits = room <= MAX_CACHED && SizeClass::of(room) == slab.class();
-        if fits && (slab.is_for_samples() || sampler::is_exact()) {
-            sampled::small_resized(ptr, size, slab.class(), slab.arena());
-        }
         if fits {
+            sampled::small_resized(ptr, size, slab);
             // SAFETY: a block of the slab, which the caller owns.
             unsafe { judge::resized(slab, ptr, old, size, zero) };
             recorded::resized(ptr, size);

@@ -13,9 +13,11 @@ use crate::back::map::page_map;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::modes::block_size::usable;
-use crate::front::modes::judge;
+use crate::front::modes::{diversion, judge};
 use crate::front::supply::countdown;
-use crate::ground::size_class::SizeClass;
+use crate::ground::options;
+use crate::ground::size_class::{SizeClass, page_class_ceil};
+use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::uncached;
@@ -147,11 +149,42 @@ fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, aren
     sampler::note_allocated(Block { address, requested, usable, arena, thread, name });
 }
 
-/// Notes that a small sample serves a request of another size from now on.
-pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
-    let address = block.expose_provenance();
-    sampler::note_and_tell_freed(address);
-    note_if_profiled(address, size, class.size(), arena);
+/// Whether each `realloc` is a free and an allocation. Else it is none where the block stays in its
+/// place and class, as in the counts of size classes. Source: mprof(1), which counts requests.
+fn counts_requests() -> bool {
+    options::current().mprof && sampler::is_exact()
+}
+
+/// Notes that a small block, which may be a sample, serves a request of another size from now on.
+pub(crate) fn small_resized(block: *mut u8, size: usize, slab: &Slab) {
+    if !slab.is_for_samples() && !sampler::sees_all() {
+        return;
+    }
+    let (address, usable) = (block.expose_provenance(), slab.class().size());
+    if counts_requests() {
+        sampler::note_and_tell_freed(address);
+        note_if_profiled(address, size, usable, slab.arena());
+    } else {
+        sampler::note_resized(address, size, usable);
+    }
+}
+
+/// Returns the class of a small block that only the profiler keeps from the fast paths, so that it
+/// grows as it does without.
+pub(crate) fn growing_class(block: *mut u8) -> Option<SizeClass> {
+    let options = options::current();
+    if !sampler::is_on() || options.hardened || options.mprof || diversion::is_on() {
+        return None;
+    }
+    let slab = Slab::of(page_map::lookup(block.expose_provenance()))?;
+    (slab.is_for_samples() || sampler::is_exact()).then(|| slab.class())
+}
+
+/// Notes that a small block, which [`growing_class`] knows, is for a request of `size` bytes.
+pub(crate) fn small_requested(block: *mut u8, size: usize) {
+    if let Some(slab) = Slab::of(page_map::lookup(block.expose_provenance())) {
+        small_resized(block, size, slab);
+    }
 }
 
 /// Notes that the memory of a large block is about to be moved elsewhere. Returns where its sample
@@ -170,10 +203,15 @@ pub(crate) fn move_ends(sample: Option<usize>, is_moved: bool) {
 /// Notes that a large block, which may be a sample, had `old` bytes and serves a request of `size`
 /// bytes from now on.
 pub(crate) fn large_resized(extent: &'static Extent, old: usize, size: usize) {
-    if sampler::is_on() && (extent.bytes() != old || sampler::is_exact()) {
-        sampler::note_and_tell_freed(extent.base());
-        large_if_due(extent, size);
+    if !sampler::is_on() {
+        return;
     }
+    let stays = page_class_ceil(old >> LG_PAGE) == page_class_ceil(extent.pages());
+    if stays && !counts_requests() {
+        return sampler::note_resized(extent.base(), size, extent.bytes());
+    }
+    sampler::note_and_tell_freed(extent.base());
+    large_if_due(extent, size);
 }
 
 /// Notes that a large block, which may be a sample, is freed.

@@ -212,7 +212,9 @@ pub(crate) fn lengthen_by_move(
     if !pages.allocator.end_move(extent, new, moved) {
         return None;
     }
-    pages.large.resize(before >> LG_PAGE, bytes >> LG_PAGE);
+    // At another address it is another block, as if it had been copied.
+    pages.large.add(bytes >> LG_PAGE);
+    pages.large.remove(before >> LG_PAGE);
     drop(pages);
     huge::back(provider, new, new.bytes());
     Some(new)
