@@ -61,6 +61,11 @@ pub(in crate::back) fn is_advised(address: usize) -> bool {
         .is_some_and(|note| matches!(note.load(Relaxed), ADVISED | ADVISED_LOW))
 }
 
+/// Whether huge pages were asked for the chunk that contains `address`, and are no more.
+pub(in crate::back) fn is_broken(address: usize) -> bool {
+    page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == BROKEN)
+}
+
 /// Whether huge pages are asked for the chunk in which a run begins.
 pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
     run.mapping().may_be_chunks() && is_advised(run.base())

@@ -6,7 +6,7 @@
 //! needs it again. It is purged under the arena's lock. An arena that is destroyed keeps its low
 //! addresses for its next life.
 
-use super::chunk_notes::{CHUNK, LowChunk};
+use super::chunk_notes::{CHUNK, LowChunk, is_broken};
 use super::contents;
 use super::free_runs::FreeRuns;
 use super::in_hand::InHand;
@@ -117,9 +117,12 @@ fn take_of_chunk(
     align: usize,
     most_chunks: usize,
 ) -> Option<InHand> {
-    // Addresses in broken chunks are used up first.
+    // Addresses in broken chunks are used up first, but not those beside which none was made.
     if let Some(between) = runs.take(ExtentState::Retained, pages, align, CHUNK - 1) {
-        return Some(between);
+        if is_broken(between.base()) {
+            return Some(between);
+        }
+        runs.file(between, ExtentState::Retained);
     }
     let one = LowChunk::one_of(most_chunks)?;
     let chunk = runs.take_addresses(CHUNK, HUGE)?;
@@ -237,6 +240,20 @@ mod tests {
         pages.bounds().set_own((held + CHUNK - 1) << LG_PAGE);
         let small = pages.allocate(RUN, PAGE, Memory::Low).expect("low addresses");
         assert!(!is_in_huge_pages(small) && pages.counts().dirty == 0);
+        pages.check();
+    }
+
+    #[test]
+    fn addresses_that_were_no_chunk_keep_no_sample_from_huge_pages() {
+        low::tests::open();
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let low = |pages: &mut PageAllocator| pages.allocate(8, PAGE, Memory::Low).expect("low");
+        let first = low(&mut pages);
+        assert!(!is_in_huge_pages(first), "the heap is small");
+        let _heap = pages.allocate(100 * 32 * CHUNK, PAGE, Memory::Any).expect("addresses");
+        let next = low(&mut pages);
+        assert_eq!(is_in_huge_pages(next), thp::backs_chunks());
+        assert_eq!(next.base() == first.end(), !thp::backs_chunks());
         pages.check();
     }
 
