@@ -29,6 +29,12 @@ fn are_the_tables(profiled: &Profiled, golden: &str) -> String {
     // The first line has the depth of the stacks, with the functions of the C library.
     let (first, tables) = text.split_once('\n').expect("lines");
     assert!(first.contains("MPROF") && !first.contains("m0"), "{first}");
+    let kilobytes = |letter| {
+        let words = first.split("MPROF").last()?.split_whitespace();
+        words.filter_map(|word| word.strip_prefix(letter)).find_map(|word| word.parse::<u64>().ok())
+    };
+    let monitor = ['s', 'f', 'd', 'l'].map(|letter| kilobytes(letter).expect("a number"));
+    assert!(matches!(monitor, [1..100, 0, 1..100, 1..1000]), "{first}");
     let golden = root().join("tests/golden").join(golden);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&golden, tables).expect("written");

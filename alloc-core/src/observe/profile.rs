@@ -85,6 +85,10 @@ pub struct ProfileCounts {
     pub stacks: u64,
     /// Bytes of the stored stacks and their counts, which are part of the metadata.
     pub bytes: u64,
+    /// Of these, bytes of the counts.
+    pub count_bytes: u64,
+    /// Bytes of the records of samples in use, and of those that are kept for later ones.
+    pub sample_bytes: u64,
     /// Whether each allocation since the start of the process had its chance to be a sample, and
     /// none was forgotten. Then the samples are estimates of what
     /// [`class_counts`](super::class_counts()) tells.
@@ -141,12 +145,15 @@ pub fn lg_profile_sample() -> u32 {
 /// ```
 #[must_use]
 pub fn profile_counts() -> ProfileCounts {
+    let count_bytes = sites::COUNT_BYTES.get();
     ProfileCounts {
         taken: live::added(),
         missed: sampler::MISSED.get(),
         live: live::count(),
         stacks: sites::MADE.get(),
-        bytes: sites::USED.get(),
+        bytes: sites::SITE_BYTES.get() + count_bytes,
+        count_bytes,
+        sample_bytes: live::BYTES.get(),
         since_start: sampler::is_since_start() && !arena_hooks::are_there(),
     }
 }

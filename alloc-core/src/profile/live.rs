@@ -6,6 +6,7 @@ use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::checked::at as part_at;
+use crate::ground::counters::SharedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::cell::Cell;
@@ -70,6 +71,8 @@ static PARTS: [CachePadded<Part>; 1 << LG_PARTS] =
     [const { CachePadded::new(Part::new()) }; 1 << LG_PARTS];
 /// Freed samples of which the program is to be told, the last one first. They are in no part.
 static UNTOLD: AtomicPtr<Sample> = AtomicPtr::new(core::ptr::null_mut());
+/// Bytes of the records of samples, in use or not.
+pub(crate) static BYTES: SharedCount = SharedCount::new();
 
 /// Returns the locks of the parts, which fork takes too.
 pub(crate) fn locks() -> impl Iterator<Item = &'static RankedMutex<Held>> {
@@ -353,6 +356,7 @@ impl Part {
 impl Sample {
     fn make() -> Option<&'static Sample> {
         let memory = metadata::allocate(size_of::<Sample>(), align_of::<Sample>())?;
+        BYTES.add(size_of::<Sample>() as u64);
         let memory = memory.cast::<Sample>();
         let sample = Sample {
             address: Cell::new(0),

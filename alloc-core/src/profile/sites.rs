@@ -80,8 +80,10 @@ static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Sites ever made.
 pub(crate) static MADE: SharedCount = SharedCount::new();
-/// Bytes of sites and counts.
-pub(crate) static USED: SharedCount = SharedCount::new();
+/// Bytes of sites.
+pub(crate) static SITE_BYTES: SharedCount = SharedCount::new();
+/// Bytes of counts.
+pub(crate) static COUNT_BYTES: SharedCount = SharedCount::new();
 
 /// Returns how many return addresses a stack has at most (`opt.prof_bt_max`).
 pub(super) fn depth() -> usize {
@@ -153,7 +155,7 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     // SAFETY: there is room for as many frames.
     unsafe { frames.as_ptr().copy_from_nonoverlapping(stack.as_ptr(), stack.len()) };
     MADE.add(1);
-    USED.add(bytes as u64);
+    SITE_BYTES.add(bytes as u64);
     // Release: pairs with the Acquire in `newest_first`. Stored before it is added to the table,
     // because what the heap monitor writes names sites that the table gave, and finds them by this
     // walk.
@@ -252,7 +254,7 @@ impl Site {
         };
         // SAFETY: fresh memory of the right size and alignment.
         unsafe { memory.write(count) };
-        USED.add(bytes as u64);
+        COUNT_BYTES.add(bytes as u64);
         // Release: pairs with the Acquire in `sizes`.
         self.sizes.store(memory.as_ptr(), Ordering::Release);
         self.size_count.fetch_add(1, Ordering::Relaxed);

@@ -52,13 +52,17 @@ fn types(report: &Report, blocks: &[Block]) -> Types {
     types
 }
 
-/// The line above the tables: the depth of the deepest stack, and how the numbers were made.
+/// The line above the tables: the depth of the deepest stack, the memory of the monitor, and how
+/// the numbers were made. Of the original's letters `c` is missing, the share of a stack that was
+/// that of the allocation before: here each stack is found as a whole.
 fn banner(report: &Report) -> String {
     let profile = report.profile();
     let depth = profile.stacks.iter().map(Vec::len).max().unwrap_or(0);
     let version = env!("CARGO_PKG_VERSION");
+    let memory = memory(report);
     let mut text = format!(
-        "--------+----+---+---+--  v{version}  m{depth}  --+--+--  MPROF  --+--+---+----+--------\n"
+        "--------+----+---+---+--  v{version}  m{depth}  --+--+--  MPROF  --+--+{memory}---+----+\
+         --------\n"
     );
     if profile.is_sampled() {
         text += &format!(
@@ -74,6 +78,23 @@ fn banner(report: &Report) -> String {
         text += "The file has no freed blocks: allocations are those that are not freed.\n";
     }
     text + "\n\n"
+}
+
+/// The kilobytes that the monitor took in the program, if the profile notes them: for stacks,
+/// functions, counts and blocks. The program needs none for functions, which are found in the
+/// program's file.
+fn memory(report: &Report) -> String {
+    let kilobytes = |name| {
+        let bytes: u64 = report.profile().comment(name)?.parse().ok()?;
+        Some(bytes.div_ceil(1024))
+    };
+    let stacks = kilobytes("prof.memory.stacks");
+    let counts = kilobytes("prof.memory.counts");
+    let blocks = kilobytes("prof.memory.samples");
+    match (stacks, counts, blocks) {
+        (Some(s), Some(d), Some(l)) => format!("--  s{s}  f0  d{d}  l{l}  --+"),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +128,11 @@ mod tests {
 
     #[test]
     fn the_four_tables_are_those_of_the_page() {
-        let text = tables_of(&parser(), Options::default());
+        let file = parser()
+            .comment("prof.memory.stacks=40000")
+            .comment("prof.memory.counts=1024")
+            .comment("prof.memory.samples=1");
+        let text = tables_of(&file, Options::default());
         crate::testing::assert_golden("mprof.txt", &text);
     }
 
