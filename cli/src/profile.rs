@@ -3,12 +3,14 @@
 
 pub(crate) mod arguments;
 pub(crate) mod output;
+mod recording;
 #[allow(unsafe_code)] // gives a file its name
 mod unfinished;
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use lumalloc_report::events::is_recording;
 use lumalloc_report::mprof::{Leaks, Verbosity};
 use lumalloc_report::views::{By, Bytes, Value};
 use lumalloc_report::{Report, is_profile, mprof as tables, views};
@@ -51,9 +53,12 @@ fn is_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// Shows a profile, or what changed since another one.
+/// Shows a profile, or what changed since another one; or a recording of the heap monitor.
 pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
     let command = Command { name: "heap", output: arguments.output.as_deref() };
+    if is_recording(&arguments.file) {
+        return recording::show(&command, arguments);
+    }
     let profiles = [&arguments.file].into_iter().chain(&arguments.diff);
     command.check_output(profiles, arguments.program.as_ref())?;
     let open = |path: &Path| command.open(path, arguments.program.as_deref(), &arguments.names);

@@ -128,7 +128,7 @@ pub(crate) struct HeapArguments {
     /// Write to this file, which has its name only once it is whole
     #[arg(long, short, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// The profile: pprof or heap_v2
+    /// The profile: pprof or heap_v2; or a recording of the heap monitor
     pub(crate) file: PathBuf,
 }
 

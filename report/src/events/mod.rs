@@ -49,7 +49,7 @@ pub use pages::PageSize;
 pub use pins::Options as PinsOptions;
 pub use pins_json::pins_json;
 pub use pins_text::pins;
-pub use recording::Recording;
+pub use recording::{Recording, is_recording};
 pub use regex::Regex;
 pub use stop::Stop;
 

@@ -1,6 +1,8 @@
 //! An event file: what `lumalloc events` reads.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::chunks::MAGIC;
@@ -12,6 +14,14 @@ use super::source::Source;
 use super::stacks::Stacks;
 use crate::error::{Error, Result, reason};
 use crate::symbols::printable;
+
+/// Returns whether a regular file begins as a recording does. Of a pipe what is read is gone.
+pub fn is_recording(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    let is_read = path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok());
+    is_read && begin == MAGIC
+}
 
 /// A recording of the heap monitor.
 ///
