@@ -311,7 +311,7 @@ mod deaths {
 
     pub(super) fn size_of_a_large_block() {
         let block = malloc(100_000);
-        wrong(block, 1000, 114_688);
+        wrong(block, 1000, 100_000);
         free_sized(block, 1000);
     }
 

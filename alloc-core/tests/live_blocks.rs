@@ -92,14 +92,14 @@ impl Held {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
 
-    /// The usable bytes. In the hardened tier, those of the class.
+    /// The usable bytes. In the hardened tier, those that the block may hold at most.
     fn usable(&self) -> usize {
         // SAFETY: a live block.
         let usable = unsafe { raw::usable_size(self.ptr()) };
         let is_sample = || observe::heap_map().any(|run| self.is_in_guarded(&run));
         match hardened_class(self.size, self.align) {
             Some(class) if !is_sample() => class - 8,
-            _ => usable,
+            _ => raw::block_size(self.ptr()).unwrap_or(usable),
         }
     }
 

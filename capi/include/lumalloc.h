@@ -347,7 +347,7 @@ int lumalloc_monitor_stop(void) LUMALLOC_NOTHROW;
 
 /*
  * Calls `see` with each live block: its address, the bytes that it may hold (as malloc_usable_size;
- * of a small block of the hardened tier, what one of its class holds at most) and its arena,
+ * of a block of the hardened tier, what it may hold at most, whatever was requested) and its arena,
  * UINT_MAX for a guarded sample. When `see` answers false, the walk ends with
  * ECANCELED. When no other thread allocates or frees meanwhile, and `see` does not, the blocks are
  * exactly those that were allocated and not freed, without those of 0 bytes. Otherwise a block that

@@ -28,7 +28,8 @@ pub struct Block {
     /// Where it is.
     pub address: usize,
     /// The bytes that it may hold, as [`usable_size`](crate::raw::usable_size) returns them. Of a
-    /// small block of the hardened tier, what a block of its class may hold at most.
+    /// block of the hardened tier, what it may hold at most, whatever was requested, as
+    /// [`block_size`](crate::raw::block_size).
     pub usable: usize,
     /// The index of its arena. `None` for a guarded sample (`opt.guarded_sample`).
     pub arena: Option<u32>,

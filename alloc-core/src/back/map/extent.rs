@@ -165,6 +165,57 @@ impl Note {
     }
 }
 
+/// The link to the record before this one in a heap of runs or, while a large block is in use, how
+/// many bytes were requested of it. They share a word, because no run has both. Sizes are odd
+/// there, and the addresses of records even.
+pub(in crate::back) struct PreviousOrSize(Cell<*const Extent>);
+
+// SAFETY: as for a reference to a record, which is Sync.
+unsafe impl Send for PreviousOrSize {}
+
+impl PreviousOrSize {
+    const SIZE: usize = 1;
+
+    const fn new() -> PreviousOrSize {
+        PreviousOrSize(Cell::new(core::ptr::null()))
+    }
+
+    /// The record before this one, if there is one.
+    #[inline]
+    pub(in crate::back) fn get(&self) -> Option<&'static Extent> {
+        let word = self.0.get();
+        if word.addr() & PreviousOrSize::SIZE != 0 {
+            return None;
+        }
+        // SAFETY: null, or a record, which lives for ever.
+        unsafe { word.as_ref() }
+    }
+
+    /// Sets the record before this one.
+    #[inline]
+    pub(in crate::back) fn set(&self, record: Option<&'static Extent>) {
+        self.0.set(record.map_or(core::ptr::null(), core::ptr::from_ref));
+    }
+
+    /// Returns the record before this one, and forgets it.
+    #[inline]
+    pub(in crate::back) fn take(&self) -> Option<&'static Extent> {
+        let record = self.get();
+        self.set(None);
+        record
+    }
+
+    fn size(&self) -> Option<usize> {
+        let word = self.0.get().addr();
+        (word & PreviousOrSize::SIZE != 0).then_some(word >> 1)
+    }
+
+    fn set_size(&self, size: Option<usize>) {
+        let word = size.map_or(0, |size| size << 1 | PreviousOrSize::SIZE);
+        self.0.set(core::ptr::without_provenance(word));
+    }
+}
+
 /// The record of a run of pages. The lock of its arena's page allocator guards it, but the fields
 /// of an active run belong to the owner of the block.
 #[repr(C, align(64))]
@@ -181,7 +232,7 @@ pub(crate) struct Extent {
     pub(in crate::back) marks: Marks,
     // Links of the heap that the run is filed in; `heap_next` also chains spare records.
     pub(crate) heap_child: Cell<Option<&'static Extent>>,
-    pub(crate) heap_prev: Cell<Option<&'static Extent>>,
+    pub(in crate::back) heap_prev: PreviousOrSize,
     pub(crate) heap_next: Cell<Option<&'static Extent>>,
     // Links of the list by age; `younger` also chains a purge batch.
     pub(crate) older: Cell<Option<&'static Extent>>,
@@ -207,7 +258,7 @@ impl Extent {
             zeroed: Cell::new(false),
             marks: Marks(Cell::new(0)),
             heap_child: Cell::new(None),
-            heap_prev: Cell::new(None),
+            heap_prev: PreviousOrSize::new(),
             heap_next: Cell::new(None),
             older: Cell::new(None),
             younger: Cell::new(None),
@@ -244,6 +295,17 @@ impl Extent {
     /// Whether a free run reads zero, unless the program has written to freed memory.
     pub(in crate::back) fn was_left_zero(&self) -> bool {
         self.zeroed.get() || self.marks.is_wiped()
+    }
+
+    /// How many bytes were requested of a large block in use. Only the hardened tier notes it.
+    #[inline]
+    pub(crate) fn requested(&self) -> Option<usize> {
+        self.heap_prev.size()
+    }
+
+    /// Sets [`Extent::requested`]. Only the owner of a large block in use may do so.
+    pub(crate) fn set_requested(&self, size: Option<usize>) {
+        self.heap_prev.set_size(size);
     }
 
     /// The address after the last byte of the run.
@@ -324,6 +386,7 @@ impl Recycled for Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::system::provider::fixed::keep;
 
     #[test]
     fn a_note_is_a_state_or_an_operator() {
@@ -336,6 +399,25 @@ mod tests {
             note.set_operator(operator);
             assert_eq!(note.operator(), operator);
         }
+    }
+
+    #[test]
+    fn a_word_is_a_link_or_a_size() {
+        let record: &'static Extent = keep(Box::new(Extent::new(0)));
+        let run = Extent::new(0);
+        assert!(run.heap_prev.get().is_none() && run.requested().is_none());
+        for size in [0, 1, 200_000, 1 << 48] {
+            run.set_requested(Some(size));
+            assert_eq!(run.requested(), Some(size));
+            assert!(run.heap_prev.get().is_none());
+        }
+        run.heap_prev.set(Some(record));
+        assert_eq!(run.requested(), None);
+        assert!(run.heap_prev.take().is_some_and(|link| link.is(record)));
+        assert!(run.heap_prev.get().is_none());
+        run.set_requested(Some(7));
+        run.set_requested(None);
+        assert_eq!(run.requested(), None);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn ready(block: *mut u8, class: SizeClass, size: usize, zero: bool) -> *mut u8 {
 }
 
 fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
-    let run = large::usable(size).and_then(|bytes| {
+    let run = block_size::of_large(size).and_then(|bytes| {
         let filled = if flags.zero { 0 } else { size };
         large::allocate(large::From::Arena(arena), bytes, flags.align, filled)
     });

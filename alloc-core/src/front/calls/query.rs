@@ -5,7 +5,7 @@ use crate::front::life::thread_begin;
 use crate::front::miss::diverted;
 use crate::front::modes::block_size::{self, usable_of};
 use crate::front::modes::guarded;
-use crate::front::modes::hardened::canary;
+use crate::front::modes::judge;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use crate::ground::units::PAGE;
@@ -27,18 +27,7 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
         return most;
     }
     // SAFETY: the caller's promise.
-    unsafe { requested(ptr) }.unwrap_or(most)
-}
-
-/// Returns the size that was requested of a small block of the hardened tier, and `None` for other
-/// blocks.
-///
-/// # Safety
-/// `ptr` must be a block of this allocator, in use.
-unsafe fn requested(ptr: *mut u8) -> Option<usize> {
-    let slab = Slab::of(page_map::lookup(ptr as usize))?;
-    // SAFETY: a block in use of that slab, which therefore stays.
-    unsafe { canary::requested(ptr, slab.class()) }
+    unsafe { judge::requested(page_map::lookup(ptr as usize), ptr as usize) }.unwrap_or(most)
 }
 
 /// Returns the number of bytes that the block at an address may hold at most, or `None` if no block
@@ -74,7 +63,8 @@ pub fn good_size(size: usize, align: usize) -> usize {
     }
     let Some(rounded) = size_for_align(size, align) else { return 0 };
     let bytes = large::usable(if align > PAGE { size } else { rounded });
-    bytes.filter(|_| align <= large::LONGEST).unwrap_or(0)
+    let bytes = bytes.filter(|_| align <= large::LONGEST).unwrap_or(0);
+    if bytes > 0 && options::current().hardened { size.max(1) } else { bytes }
 }
 
 /// Returns whether an address lies in a slab of this allocator, or is the beginning of a large

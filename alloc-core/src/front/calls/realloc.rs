@@ -11,7 +11,7 @@ use crate::front::life::background;
 use crate::front::miss::recorded::{self, Moving};
 use crate::front::miss::{diverted, give, large_blocks, sampled, sealed};
 use crate::front::modes::block_size;
-use crate::front::modes::{fill, judge};
+use crate::front::modes::{judge, watch};
 use crate::ground::fill_mode;
 use crate::ground::intervals;
 use crate::ground::operator::Operator;
@@ -164,25 +164,28 @@ pub(crate) unsafe fn fits_in_place(
         }
         return fits;
     }
-    let zero = zero || fill_mode::current().zero;
-    let resized =
-        room > MAX_CACHED && entry.extent().is_some_and(|extent| large::resize(extent, size, zero));
-    if let Some(extent) = entry.extent().filter(|_| resized) {
-        if extent.bytes() != old {
-            current::count_given(extent.bytes());
-            current::count_freed(old);
-        }
-        sampled::large_resized(extent, old, size);
-        extent.note.set_operator(Operator::Unknown);
-        if !zero {
-            fill::large_allocated(extent, old);
-        }
-        recorded::resized(ptr, size);
-        if extent.bytes() != old {
-            intervals::count(extent.bytes());
-        }
+    let Some(extent) = entry.extent().filter(|_| room > MAX_CACHED) else { return false };
+    // SAFETY: a large block, which the caller owns.
+    unsafe { judge::check_large(extent) };
+    let (zero, before) = (zero || fill_mode::current().zero, extent.bytes());
+    if !large::resize(extent, size, zero) {
+        return false;
     }
-    resized
+    if extent.bytes() != before {
+        current::count_given(extent.bytes());
+        current::count_freed(before);
+    }
+    sampled::large_resized(extent, before, size);
+    extent.note.set_operator(Operator::Unknown);
+    if watch::is_on() {
+        // SAFETY: as above.
+        unsafe { judge::large_resized(extent, before, old, size, zero) };
+        recorded::resized(ptr, size);
+    }
+    if extent.bytes() != before {
+        intervals::count(extent.bytes());
+    }
+    true
 }
 
 /// Makes a large block longer by moving its memory elsewhere. The added bytes read zero, or with
@@ -203,7 +206,10 @@ pub(crate) unsafe fn lengthened(
         return None;
     }
     let extent = entry.extent()?;
+    // SAFETY: a large block, which the caller owns.
+    unsafe { judge::check_large(extent) };
     let before = extent.bytes();
+    let old = block_size::usable_of_large(extent);
     let moving = Moving::begin(ptr);
     let sample = sampled::move_begins(ptr as usize);
     let longer = large::lengthen_by_move(extent, size, align);
@@ -215,8 +221,10 @@ pub(crate) unsafe fn lengthened(
     current::count_given(longer.bytes());
     current::count_freed(before);
     sampled::large(longer, size);
-    if !zero {
-        fill::large_allocated(longer, before);
+    if watch::is_on() {
+        let zero = zero || fill_mode::current().zero;
+        // SAFETY: the caller's block, as long as this.
+        unsafe { judge::large_resized(longer, before, old, size, zero) };
     }
     if let Some(moving) = moving {
         moving.end(longer.base_ptr(), size);

@@ -14,7 +14,7 @@ use crate::middle::passes::decay_pass::PASS;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Looks for misused blocks in the caches of the calling thread, and in the hardened tier at all
-/// small blocks. A cache that a slow path uses, because a signal handler called `exit`, is left
+/// blocks. A cache that a slow path uses, because a signal handler called `exit`, is left
 /// out.
 extern "C" fn at_exit() {
     let Some(thread) = current::thread() else { return };

@@ -7,7 +7,6 @@
 
 use super::{diverted, large_blocks, recorded, sampled, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
-use crate::back::runs::contents;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::cache::current;
@@ -246,7 +245,8 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
     } else {
         match entry.extent() {
             Some(extent) if extent.is_block_at(address) => {
-                large_blocks::free(contents::junked(extent))
+                // SAFETY: the caller's block, which is in use.
+                large_blocks::free(unsafe { judge::large_taken_back(extent) })
             }
             _ => misuse_report::invalid(address, None),
         }

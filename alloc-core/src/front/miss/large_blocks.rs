@@ -4,11 +4,10 @@ use super::out_of_memory::no_memory;
 use super::retry::with_retry;
 use super::{diverted, recorded, sampled};
 use crate::back::map::extent::Extent;
-use crate::back::runs::contents;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::{current, registry};
 use crate::front::life::{background, thread_begin};
-use crate::front::modes::{fill, operators};
+use crate::front::modes::{block_size, fill, judge, operators, watch};
 use crate::ground::fill_mode;
 use crate::ground::intervals;
 use crate::ground::operator::Operator;
@@ -31,7 +30,7 @@ use crate::profile::backtrace;
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, zero: bool, operator: Operator) -> *mut u8 {
     let block = diverted(size, align, zero)
-        .unwrap_or_else(|| malloc_run(large::usable(size), size, align, zero));
+        .unwrap_or_else(|| malloc_run(block_size::of_large(size), size, align, zero));
     // SAFETY: a fresh block whose operator is not noted, or null.
     unsafe { operators::note(block, operator) };
     backtrace::keep_frame();
@@ -105,7 +104,11 @@ pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u
         large::make_ready(extent, size);
         fill::large_allocated(extent, 0);
     }
-    recorded::allocated(extent.base_ptr(), size);
+    if watch::is_on() {
+        // SAFETY: a fresh block, which the caller is about to hand out, of at least this length.
+        unsafe { judge::large_handed_out(extent, size) };
+        recorded::allocated(extent.base_ptr(), size);
+    }
     extent.base_ptr()
 }
 
@@ -155,14 +158,15 @@ pub(super) fn free(extent: &'static Extent) {
     large::free(extent);
 }
 
-/// Frees a large block past all caches.
+/// Frees a large block past all caches. Any other address ends the process.
 pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
     if !extent.is_block_at(address) {
         misuse_report::invalid(address, None);
     }
     current::count_freed(extent.bytes());
     sampled::large_freed(address);
-    large::free(contents::junked(extent));
+    // SAFETY: the caller's block, which is in use.
+    large::free(unsafe { judge::large_taken_back(extent) });
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! How many bytes of a block belong to the program, and how large a block a request needs.
 //!
-//! In the hardened tier every small block ends with a canary, so that any thread may free what any
-//! other thread allocated, cached or not. The options decide this once, at start.
+//! In the hardened tier every block has a canary, so that any thread may free what any other thread
+//! allocated, cached or not. The options decide this once, at start.
 
 use super::guarded;
 use super::hardened::canary;
+use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::units::PAGE;
+use crate::middle::arenas::large;
 use crate::middle::blocks::empty_blocks;
 use crate::middle::slabs::slab::Slab;
 
@@ -76,6 +79,25 @@ pub(crate) fn usable(class: SizeClass) -> usize {
 #[inline]
 pub(crate) fn usable_of(class: SizeClass, size: usize) -> usize {
     if options::current().hardened { size.max(1) } else { class.size() }
+}
+
+/// Returns how many bytes of a large block in use belong to the program: in the hardened tier those
+/// that were requested.
+#[inline]
+pub(crate) fn usable_of_large(extent: &Extent) -> usize {
+    extent.requested().unwrap_or(extent.bytes())
+}
+
+/// Returns how many bytes a large block gets for a request of `size` bytes: those of its class. In
+/// the hardened tier whole pages get no more, so that a page without access may follow. `None`: the
+/// size is above the largest.
+#[inline]
+pub(crate) fn of_large(size: usize) -> Option<usize> {
+    if size.is_multiple_of(PAGE) && options::current().hardened {
+        large::whole_pages(size)
+    } else {
+        large::usable(size)
+    }
 }
 
 /// Returns how many bytes a small block of the hardened tier may hold at most, whatever was

@@ -5,9 +5,11 @@
 use super::block_size::{Given, usable};
 use super::fill;
 use super::guarded;
-use super::hardened::canary;
+use super::hardened::{canary, large_canary};
 use super::watch;
+use crate::back::map::extent::Extent;
 use crate::back::map::page_map::{self, Entry};
+use crate::back::runs::contents;
 use crate::ground::fatal::{self, Place};
 use crate::ground::fill_mode;
 use crate::ground::options;
@@ -73,6 +75,69 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
     unsafe { wipe(block, slab.class(), hardened) };
 }
 
+/// Lets a large block serve a request of `size` bytes, in the hardened tier.
+///
+/// # Safety
+/// The caller must own the block, which is in use, and `size` must be at most its length.
+pub(crate) unsafe fn large_handed_out(extent: &Extent, size: usize) {
+    if options::current().hardened {
+        // SAFETY: the caller's promise.
+        unsafe { large_canary::seal(extent, size) };
+    }
+}
+
+/// Ends the process in the hardened tier if a write behind a large block is found, which is about
+/// to be resized.
+///
+/// # Safety
+/// The caller must own the block, which is in use.
+pub(crate) unsafe fn check_large(extent: &Extent) {
+    if watch::is_on() && options::current().hardened {
+        // SAFETY: the caller's promise.
+        unsafe { large_canary::check(extent) };
+    }
+}
+
+/// Lets a large block that was resized, from `old` usable bytes, serve a request of `size` bytes.
+/// The bytes that it gains are zero with `zero`, or else filled as the options say. `before` is how
+/// long the block was; what lies behind reads zero if `zero` says so.
+///
+/// # Safety
+/// As [`large_handed_out`].
+pub(crate) unsafe fn large_resized(
+    extent: &'static Extent,
+    before: usize,
+    old: usize,
+    size: usize,
+    zero: bool,
+) {
+    if zero {
+        let gained = before.min(size).saturating_sub(old);
+        // SAFETY: bytes of the caller's block.
+        unsafe { extent.base_ptr().wrapping_add(old).write_bytes(0, gained) };
+    } else if old < size {
+        fill::large_allocated(extent, old);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { large_handed_out(extent, size) };
+}
+
+/// Checks a large block that is freed, and fills it if the options say so, or ends the process.
+/// Returns the block.
+///
+/// # Safety
+/// The caller must own the block, which is in use.
+pub(crate) unsafe fn large_taken_back(extent: &'static Extent) -> &'static Extent {
+    if !watch::is_on() {
+        return extent;
+    }
+    if options::current().hardened {
+        // SAFETY: the caller's promise.
+        unsafe { large_canary::unseal(extent) };
+    }
+    contents::junked(extent)
+}
+
 /// Fills or zeroes a freed block.
 ///
 /// # Safety
@@ -100,7 +165,7 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 }
 
 /// Ends the process if the size of a sized free is of another class than the block's, or in the
-/// hardened tier not the requested one of a small block.
+/// hardened tier not the requested one.
 ///
 /// # Safety
 /// If a small block begins at the address, its slab must stay.
@@ -132,7 +197,13 @@ fn is_other_large(entry: Entry, given: Given) -> bool {
 /// # Safety
 /// As for [`check_size`].
 pub(crate) unsafe fn requested(entry: Entry, address: usize) -> Option<usize> {
-    let slab = Slab::of(entry).filter(|_| options::current().hardened)?;
+    if !options::current().hardened {
+        return None;
+    }
+    let Some(slab) = Slab::of(entry) else {
+        let block = entry.extent().filter(|extent| extent.is_block_at(address));
+        return block.and_then(Extent::requested);
+    };
     let block = core::ptr::with_exposed_provenance(address);
     slab.class().slot_at(address.wrapping_sub(slab.base()))?;
     // SAFETY: a block of the slab, which stays.
@@ -175,7 +246,8 @@ pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given, requested: 
             Place { size: own.unwrap_or(place.size), ..place }
         }
         (None, Some(extent)) if extent.is_block_at(address) => {
-            Place { size: extent.bytes(), arena: extent.arena(), owner: None }
+            let own = requested.filter(|size| *size != given.size);
+            Place { size: own.unwrap_or(extent.bytes()), arena: extent.arena(), owner: None }
         }
         _ => return,
     };

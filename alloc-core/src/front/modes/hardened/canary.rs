@@ -8,8 +8,9 @@
 //! a seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
 //! program cannot fail the check, because the word and the slack before it are none of its usable
 //! bytes: those are the requested ones. The seal is a secret mixed with the address, so that one
-//! block's seal does not reveal another's. Large blocks have none, because the page map checks
-//! their pages.
+//! block's seal does not reveal another's. Large blocks have another one: see [`large_canary`].
+//!
+//! [`large_canary`]: super::large_canary
 
 use super::slack;
 use crate::back::map::page_map;
@@ -54,7 +55,7 @@ pub(crate) fn seal_by(secret: u64, address: usize) -> u64 {
 }
 
 #[inline(always)]
-fn seal_of(address: usize) -> u64 {
+pub(super) fn seal_of(address: usize) -> u64 {
     seal_by(SECRET.load(Relaxed), address)
 }
 

@@ -3,6 +3,7 @@
 //! - [`canary`]: the last 8 bytes of each small block belong to the allocator, so that an overflow,
 //!   a second free and a wrong size end the process at the free;
 //! - [`slack`]: the bytes between the requested ones and the canary are part of it;
+//! - [`large_canary`]: bytes behind the requested ones of a large block are a canary too;
 //! - [`quarantine`]: a freed block of up to 1 KiB is swapped with an earlier freed block;
 //! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
 //!   are not neighbours in memory;
@@ -15,6 +16,7 @@
 pub(crate) mod random;
 pub(crate) mod slack;
 pub(crate) mod canary;
+pub(crate) mod large_canary;
 pub(crate) mod wipe;
 pub(crate) mod sweep;
 pub(crate) mod order;

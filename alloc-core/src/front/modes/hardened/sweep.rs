@@ -1,4 +1,4 @@
-//! A sweep over all small blocks when a process of one thread exits.
+//! A sweep over all blocks when a process of one thread exits.
 //!
 //! In a slab whose pages read zero when it was made, a block that was never used reads zero too.
 //! By its last word a block is in use, free, or overwritten. A free block reads zero before that
@@ -6,26 +6,31 @@
 //! the latest. Other threads could change blocks meanwhile, so the sweep is left out where another
 //! one has a cache, or was in the process before a fork. A thread without a cache, which is about
 //! to end or has only freed so far, may be in the middle of a call. So a block is reported only if
-//! it stays as it was found for a time.
+//! it stays as it was found for a time. Of large blocks in use the canaries are looked at, under
+//! the lock of the arena, so that the block cannot go meanwhile.
 
 use super::canary::{self, State};
+use super::large_canary;
+use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
+use crate::middle::arenas::arena_list;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
 use core::sync::atomic::AtomicU32;
 
-/// Pages of slabs that are looked at: 256 MiB, which takes some 20 ms.
+/// Pages of slabs and of canaries of large blocks that are looked at: 256 MiB, which takes some 20
+/// ms.
 const MOST: usize = (256 << 20) / PAGE;
 /// A block is looked at so often before it is reported, with so many milliseconds between two
 /// looks: longer than a busy system keeps a thread from running.
 const LOOKS: usize = 20;
 const BETWEEN: u64 = 20;
 
-/// Looks at all small blocks. Called while no other thread has a cache or can get one. `is_held`
+/// Looks at all blocks. Called while no other thread has a cache or can get one. `is_held`
 /// says whether a cache may hold a block.
 pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
     if !options::current().hardened {
@@ -36,6 +41,11 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
         && left > 0
     {
         at = page + PAGE;
+        if let Some(extent) = entry.extent().filter(|extent| extent.is_block_at(page)) {
+            left -= 1;
+            see_large(extent, page);
+            continue;
+        }
         let Some(slab) = Slab::of(entry).filter(|slab| slab.base() == page) else { continue };
         let pages = usize::from(slab.class().row().slab_pages);
         at = page + pages * PAGE;
@@ -44,6 +54,25 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
             see(slab, &is_held);
         }
     }
+}
+
+/// Looks at the canary of a large block.
+fn see_large(extent: &Extent, address: usize) {
+    let is_wrong = || !is_intact(extent, address);
+    if is_wrong() && (1..LOOKS).all(|_| is_wrong_later(&is_wrong)) {
+        large_canary::report(extent);
+    }
+}
+
+/// Returns whether the canary of a large block is intact, or the block is not at the address any
+/// more, or cannot be looked at now.
+fn is_intact(extent: &Extent, address: usize) -> bool {
+    let arena = arena_list::by_id(extent.arena());
+    let Some(_pages) = arena.and_then(|arena| arena.pages.try_lock()) else { return true };
+    let is_there = extent.is_block_at(address)
+        && page_map::lookup(address).extent().is_some_and(|found| found.is(extent));
+    // SAFETY: a run in use of the page map stays while its arena's lock is held.
+    !is_there || unsafe { large_canary::is_intact(extent) }
 }
 
 /// Looks at all blocks of a slab.
