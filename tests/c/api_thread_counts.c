@@ -23,24 +23,33 @@ static void counted(size_t more_allocated, size_t more_deallocated)
   CHECK(deallocated - before_freed == more_deallocated);
 }
 
-/* The bytes that are counted for a block: the usable ones. Of a small one of the hardened tier, all
-   of its class but the canary. */
+/* The shortest class of a kind that has so many bytes, or 0. */
+static size_t class_of(const char *count, const char *kind, size_t bytes)
+{
+  size_t length, class;
+  unsigned classes, n;
+  char name[40];
+  length = sizeof classes;
+  CHECK(mallctl(count, &classes, &length, NULL, 0) == 0);
+  for (n = 0; n < classes; n++) {
+    snprintf(name, sizeof name, "arenas.%s.%u.size", kind, n);
+    length = sizeof class;
+    CHECK(mallctl(name, &class, &length, NULL, 0) == 0);
+    if (class >= bytes) return class;
+  }
+  return 0;
+}
+
+/* The bytes that are counted for a block: the usable ones. In the hardened tier all of its class;
+   of a small one without the last 8, which are its canary. */
 static size_t volume(size_t usable)
 {
   bool hardened;
   size_t length = sizeof hardened, class;
-  unsigned bins, bin;
-  char name[40];
   CHECK(mallctl("opt.hardened", &hardened, &length, NULL, 0) == 0);
-  length = sizeof bins;
-  CHECK(mallctl("arenas.nbins", &bins, &length, NULL, 0) == 0);
-  for (bin = 0; hardened && bin < bins; bin++) {
-    snprintf(name, sizeof name, "arenas.bin.%u.size", bin);
-    length = sizeof class;
-    CHECK(mallctl(name, &class, &length, NULL, 0) == 0);
-    if (class >= usable + 8) return class - 8;
-  }
-  return usable;
+  if (!hardened) return usable;
+  class = class_of("arenas.nbins", "bin", usable + 8);
+  return class ? class - 8 : class_of("arenas.nlextents", "lextent", usable);
 }
 
 static void check(size_t size, size_t longer)

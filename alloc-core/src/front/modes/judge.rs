@@ -79,6 +79,7 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
 ///
 /// # Safety
 /// The caller must own the block, which is in use, and `size` must be at most its length.
+#[inline(never)]
 pub(crate) unsafe fn large_handed_out(extent: &Extent, size: usize) {
     if options::current().hardened {
         // SAFETY: the caller's promise.
@@ -91,6 +92,7 @@ pub(crate) unsafe fn large_handed_out(extent: &Extent, size: usize) {
 ///
 /// # Safety
 /// The caller must own the block, which is in use.
+#[inline]
 pub(crate) unsafe fn check_large(extent: &Extent) {
     if watch::is_on() && options::current().hardened {
         // SAFETY: the caller's promise.
@@ -104,6 +106,7 @@ pub(crate) unsafe fn check_large(extent: &Extent) {
 ///
 /// # Safety
 /// As [`large_handed_out`].
+#[inline(never)]
 pub(crate) unsafe fn large_resized(
     extent: &'static Extent,
     before: usize,
@@ -127,15 +130,26 @@ pub(crate) unsafe fn large_resized(
 ///
 /// # Safety
 /// The caller must own the block, which is in use.
+#[inline(always)]
 pub(crate) unsafe fn large_taken_back(extent: &'static Extent) -> &'static Extent {
-    if !watch::is_on() {
-        return extent;
+    if watch::is_on() {
+        // SAFETY: the caller's promise.
+        unsafe { large_taken_back_watched(extent) };
     }
+    extent
+}
+
+/// The rest of [`large_taken_back`].
+///
+/// # Safety
+/// As [`large_taken_back`].
+#[inline(never)]
+unsafe fn large_taken_back_watched(extent: &'static Extent) {
     if options::current().hardened {
         // SAFETY: the caller's promise.
         unsafe { large_canary::unseal(extent) };
     }
-    contents::junked(extent)
+    contents::junked(extent);
 }
 
 /// Fills or zeroes a freed block.
