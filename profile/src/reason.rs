@@ -24,9 +24,11 @@ pub fn of(error: c_int) -> Option<&'static str> {
         libc::ENOMEM => "cannot allocate memory",
         libc::ENOSPC => "no space left on device",
         libc::ENOTDIR => "not a directory",
+        libc::ENXIO => "no such device or address",
         libc::EPERM => "operation not permitted",
         libc::EPIPE => "broken pipe",
         libc::EROFS => "read-only file system",
+        libc::ESPIPE => "illegal seek",
         _ => return None,
     })
 }
@@ -52,6 +54,7 @@ mod tests {
             (libc::EPERM, "operation not permitted"),
             (libc::ENOENT, "no such file or directory"),
             (libc::EIO, "input/output error"),
+            (libc::ENXIO, "no such device or address"),
             (libc::EBADF, "bad file descriptor"),
             (libc::ENOMEM, "cannot allocate memory"),
             (libc::EACCES, "permission denied"),
@@ -62,6 +65,7 @@ mod tests {
             (libc::EMFILE, "too many open files"),
             (libc::EFBIG, "file too large"),
             (libc::ENOSPC, "no space left on device"),
+            (libc::ESPIPE, "illegal seek"),
             (libc::EROFS, "read-only file system"),
             (libc::EPIPE, "broken pipe"),
             (libc::ENAMETOOLONG, "file name too long"),

@@ -6,7 +6,7 @@
 
 use crate::library_names::{
     AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, RUST_BEGIN,
-    SET_VALUE, SHARED_POINTERS, STRINGS,
+    SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
 };
 
 /// A container and its elements.
@@ -43,12 +43,30 @@ impl Type {
         {
             return format!("{set}<{key}>");
         }
+        if let Some(text) = self.text_of_table() {
+            return text;
+        }
         let elements = self.elements.join(", ");
         match (self.container.as_str(), elements.as_str()) {
             ("basic_string", "char") => "std::string".to_owned(),
             _ if self.is_part() => elements,
             (container, _) => format!("{container}<{elements}>"),
         }
+    }
+}
+
+impl Type {
+    /// The map or set of C++ whose inside this is. Its first two arguments are the key, and what an
+    /// entry holds.
+    fn text_of_table(&self) -> Option<String> {
+        let (_, map, set) = TABLES.iter().find(|(inside, ..)| *inside == self.container)?;
+        let [key, entry, ..] = self.elements.as_slice() else { return None };
+        if key == entry {
+            return Some(format!("{set}<{key}>"));
+        }
+        let pair = entry.strip_prefix("std::pair<")?.strip_suffix('>')?;
+        let value = split(pair, ",").get(1)?.trim();
+        Some(format!("{map}<{key}, {value}>"))
     }
 }
 
@@ -222,8 +240,12 @@ fn element(argument: &str) -> Option<String> {
     let is_number = argument.starts_with(|first: char| first.is_ascii_digit() || first == '(')
         && argument.ends_with(|last: char| last.is_ascii_digit());
     let is_slice = argument.starts_with('[') && !argument.contains("; ");
-    let is_noise =
-        argument.is_empty() || is_slice || argument.starts_with(['\'', '_']) || is_number;
+    let is_condition = matches!(argument, "true" | "false");
+    let is_noise = argument.is_empty()
+        || argument.starts_with(['\'', '_'])
+        || is_slice
+        || is_number
+        || is_condition;
     (!is_placeholder(argument) && !is_helper && !is_code && !is_noise).then(|| plain(argument))
 }
 
@@ -383,6 +405,20 @@ mod tests {
                  (__gnu_cxx::_Lock_policy)2> >::allocate",
                 "W",
             ),
+            // What is left of an unordered_map and of a set where all else was inlined.
+            (
+                "std::_Hashtable<int, std::pair<int const, Crow*>, std::allocator<std::pair<int \
+                 const, Crow*> >, std::__detail::_Select1st, std::equal_to<int>, std::hash<int>, \
+                 std::__detail::_Mod_range_hashing, std::__detail::_Default_ranged_hash, \
+                 std::__detail::_Prime_rehash_policy, std::__detail::_Hashtable_traits<false, \
+                 false, true> >::_M_insert_unique_node",
+                "unordered_map<int, Crow*>",
+            ),
+            (
+                "std::_Rb_tree<int, int, std::_Identity<int>, std::less<int>, \
+                 std::allocator<int> >::_M_insert_unique<int>",
+                "set<int>",
+            ),
         ] {
             assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
         }
@@ -475,6 +511,8 @@ mod tests {
             ("<T as x::Shape>::f", false),
             ("x::f", false),
             ("<alloc::vec::Vec<x::W> as x::Shape>::f", true),
+            ("_ZSt11make_sharedI4CrowJEESt10shared_ptrINSt9enable_ifIXntsr", true),
+            ("_ZN4Crow3flyEv", false),
         ] {
             assert_eq!(is_library(name), expected, "{name}");
         }

@@ -319,7 +319,7 @@ mod tests {
         new.profile.mapping = (0..MANY).map(mapping).collect();
         let mut old = File::default();
         old.profile.location = (0..MANY).map(location).collect();
-        let value = vec![1; 4];
+        let value = vec![0, 0, 1, 1];
         let location_id = (1..=MANY).collect();
         old.profile.sample = vec![Sample { location_id, value, ..Sample::default() }];
         let difference = difference(&new.encode(), &old.encode()).expect("a difference");
@@ -342,7 +342,7 @@ mod tests {
         let expected = "the two profiles have different values";
         assert_eq!(difference(&file, &other).unwrap_err().to_string(), expected);
         let lost = Profile {
-            sample: vec![Sample { location_id: vec![9], ..Sample::default() }],
+            sample: vec![Sample { location_id: vec![9], value: vec![1; 4], label: vec![] }],
             ..decode(&file).unwrap()
         };
         let expected = "a sample has a location that is not in the file";

@@ -20,7 +20,12 @@ pub(crate) const SYSTEM_LIBRARIES: [&str; 13] = [
 /// The outer end of every stack of a Rust program, or of one of its threads.
 pub(crate) const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
 /// What the names of functions of standard libraries begin with, without a leading `<`.
-pub(crate) const LIBRARIES: [&str; 13] = [
+pub(crate) const LIBRARIES: [&str; 17] = [
+    // Names of C++ that nothing could demangle.
+    "_ZSt",
+    "_ZNSt",
+    "_ZNKSt",
+    "_ZN9__gnu_cxx",
     "alloc::",
     "core::",
     "std::",
@@ -47,7 +52,15 @@ pub(crate) const STRINGS: [&str; 4] =
 pub(crate) const SHARED_POINTERS: [&str; 4] =
     ["std::_Sp_counted_", "std::__shared_count", "std::__shared_ptr<", "std::shared_ptr<"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
-pub(crate) const HELPERS: [&str; 9] = [
+pub(crate) const HELPERS: [&str; 17] = [
+    "std::_Select1st<",
+    "std::_Identity<",
+    "std::__detail::_Select1st",
+    "std::__detail::_Identity",
+    "std::__detail::_Mod_range_hashing",
+    "std::__detail::_Default_ranged_hash",
+    "std::__detail::_Prime_rehash_policy",
+    "std::__detail::_Hashtable_traits<",
     "alloc::alloc::Global",
     "std::hash::random::RandomState",
     "std::allocator<",
@@ -111,6 +124,12 @@ pub(crate) const PARTS: [&str; 9] = [
     "new_allocator",
 ];
 
+/// The insides of maps and sets of C++, and what these are called.
+pub(crate) const TABLES: [(&str, &str, &str); 3] = [
+    ("_Hashtable", "unordered_map", "unordered_set"),
+    ("_Map_base", "unordered_map", "unordered_set"),
+    ("_Rb_tree", "map", "set"),
+];
 /// Parts of libraries around an element, which is their first argument.
 pub(crate) const AROUND: [&str; 6] = [
     "std::_Sp_counted_ptr_inplace<",
