@@ -6,7 +6,7 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::random::Random;
-use common::{alone, assert_empty, hardened_class};
+use common::{alone, assert_empty, hardened_class, hardened_large};
 use lumalloc::control::{self, thread as own};
 use lumalloc::observe::totals;
 use lumalloc::raw::{self, Flags};
@@ -58,11 +58,12 @@ impl Model {
 type Held = (*mut u8, usize);
 
 /// The bytes that are counted for a block: the usable ones, in the hardened tier all of the class
-/// before the canary.
+/// before the canary, or all pages of a large block.
 fn usable((block, align): Held) -> u64 {
     // SAFETY: a live block.
     let usable = unsafe { raw::usable_size(block) };
-    hardened_class(usable, align).map_or(usable, |class| class - 8) as u64
+    let of_class = hardened_class(usable, align).map(|class| class - 8);
+    of_class.or_else(|| hardened_large(block, usable, align)).unwrap_or(usable) as u64
 }
 
 fn cells() -> (*const u64, *const u64) {

@@ -72,6 +72,7 @@ fn the_place_of_what_the_c_library_allocates_is_its_caller() {
     let profiled = Profiled::new(&cc("reading_system.c", &[]), "reading-system");
     let text = profiled.shown(&["heap", "mprof.data", "--bytes"]);
     let sites = text.split("\nSites by ").nth(1).expect("sites");
+    let sites = sites.split("\n\n").next().expect("their end");
     for (function, blocks) in [("parse_names", "100"), ("parse_places", "50"), ("make_paths", "30")]
     {
         let row = sites.lines().find(|line| line.contains(&format!("  {function}")));

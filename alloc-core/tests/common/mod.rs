@@ -45,6 +45,20 @@ pub(crate) fn hardened_class(size: usize, align: usize) -> Option<usize> {
     (lumalloc::options::current().hardened && class <= 32 << 10).then_some(class)
 }
 
+/// Returns the bytes that count for a large block of the hardened tier, of which `size` are usable:
+/// all of its pages. `None`: the block is small, or there is no such tier.
+#[track_caller]
+pub(crate) fn hardened_large(block: *const u8, size: usize, align: usize) -> Option<usize> {
+    if !lumalloc::options::current().hardened || hardened_class(size, align).is_some() {
+        return None;
+    }
+    let bytes = lumalloc::observe::block_around(block as usize).expect("a live block").usable;
+    // It has its class, or the requested pages alone.
+    assert!(bytes.is_multiple_of(4096) && bytes >= size, "{bytes} for {size}");
+    assert!(bytes - size <= size / 4 + 4096, "{bytes} for {size}");
+    Some(bytes)
+}
+
 /// Panics unless every block is free. A block that was lost on the way to its slab keeps the slab.
 #[track_caller]
 pub(crate) fn assert_empty() {

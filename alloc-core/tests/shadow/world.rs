@@ -1,7 +1,7 @@
 //! Threads that do one step at a time, and the shadow map of their blocks.
 
 use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
-use super::super::common::{hardened_class, rest};
+use super::super::common::{hardened_class, hardened_large, rest};
 use super::map::Map;
 use super::op::{How, Op, THREADS};
 use lumalloc::observe::Run;
@@ -23,6 +23,11 @@ struct Live {
 impl Live {
     fn usable(&self) -> usize {
         self.block.length
+    }
+
+    /// The bytes of a large block of the hardened tier.
+    fn large(&self) -> Option<usize> {
+        hardened_large(self.block.ptr(), self.usable(), self.align)
     }
 }
 
@@ -284,9 +289,10 @@ impl State {
 
     fn totals(&self, baseline: usize) {
         let totals = observe::totals();
-        // A small hardened block has slack and a canary beside its usable bytes.
+        // A hardened block has slack and a canary beside its usable bytes.
         let beside = |live: &Live| {
-            hardened_class(live.size, live.align).map_or(0, |class| class - live.usable())
+            let of_class = hardened_class(live.size, live.align);
+            of_class.or_else(|| live.large()).map_or(0, |bytes| bytes - live.usable())
         };
         let beside: usize = self.live.iter().map(beside).sum();
         assert_eq!(totals.allocated - baseline, self.map.bytes() + beside, "{totals:#?}");
@@ -304,7 +310,7 @@ impl State {
         let blocks = observe::blocks(None).map(|block| (block.address, block.usable));
         let blocks: Vec<(usize, usize)> = blocks.collect();
         let class = |live: &Live| hardened_class(live.size, live.align).map(|class| class - 8);
-        let usable = |live: &Live| class(live).unwrap_or(live.usable());
+        let usable = |live: &Live| class(live).or_else(|| live.large()).unwrap_or(live.usable());
         let mut own: Vec<(usize, usize)> =
             self.live.iter().map(|live| (live.block.address, usable(live))).collect();
         own.sort_unstable();
