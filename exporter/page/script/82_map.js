@@ -237,13 +237,13 @@ function factsOf(run, address) {
 const samplesOf = ({ objects, requested, oldest_ms }) =>
   `${grouped.format(objects)} sampled ${objects === 1 ? "block" : "blocks"}, ${shown(requested, "bytes")}, the oldest ${shown(oldest_ms, "ms")}`;
 
-const placeOf = ({ address, module, offset }) => module ? `${module.split("/").at(-1)}+${offset}` : address;
+const codePlaceOf = ({ address, module, offset }) => module ? `${module.split("/").at(-1)}+${offset}` : address;
 
 function siteOf(site) {
   const frames = site.stack.map(frame =>
-    el("li", { title: frame.module }, el("code", {}, frame.symbol ? `${frame.symbol}  ${placeOf(frame)}` : placeOf(frame))));
+    el("li", { title: frame.module }, el("code", {}, frame.symbol ? `${frame.symbol}  ${codePlaceOf(frame)}` : codePlaceOf(frame))));
   const [inner] = site.stack;
-  const where = inner ? `${inner.symbol || placeOf(inner)}: ` : "";
+  const where = inner ? `${inner.symbol || codePlaceOf(inner)}: ` : "";
   return el("li", {}, el("details", {}, el("summary", {}, where + samplesOf(site)), el("ol", {}, ...frames)));
 }
 
