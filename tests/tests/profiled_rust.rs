@@ -54,7 +54,10 @@ fn text() -> String { \"x\".repeat(3000) }
 pub struct Line(#[allow(dead_code)] [u8; 256]);
 #[inline(never)]
 fn aligned() -> Box<Line> { Box::new(Line([4; 256])) }
-fn main() { std::mem::forget((boxed(100), grown(300), table(), text(), std::hint::black_box(aligned()))); }
+fn main() {
+    std::mem::forget((boxed(100), grown(300), table(), text()));
+    std::mem::forget(std::hint::black_box(aligned()));
+}
 ";
 
 /// A program with other containers.

@@ -1,7 +1,7 @@
 //! The heap map: a picture that is taken when asked for, details, and what changed.
 
 use super::service::Service;
-use super::{is_at_ease, page_of};
+use super::{Browser, is_at_ease, page_of};
 use serde_json::Value;
 
 /// The number of pixels of the picture that are not transparent, in thousandths.
@@ -13,6 +13,14 @@ const DRAWN: &str = "(() => {
     for (let i = 3; i < pixels.length; i += 4) drawn += pixels[i] > 0;
     return Math.round(drawn * 1000 / (width * height));
 })()";
+
+/// The page, with a map that was taken.
+fn map_of(service: &Service) -> Browser {
+    let mut browser = page_of(service);
+    browser.click("#map-take");
+    browser.wait_for_like("#map-note", "^A cell is ");
+    browser
+}
 
 #[test]
 #[ignore = "needs Chromium"]
@@ -60,9 +68,7 @@ fn a_map_is_taken_looked_into_and_compared() {
 #[ignore = "needs Chromium"]
 fn a_click_tells_the_cell_under_the_mouse() {
     let service = Service::busy();
-    let mut browser = page_of(&service);
-    browser.click("#map-take");
-    browser.wait_for_like("#map-note", "^A cell is ");
+    let mut browser = map_of(&service);
     // The first cell, whose address is that of the first run that is drawn, or a little below.
     let place = "document.querySelector('#map-picture').getBoundingClientRect()";
     browser.value(&format!(
@@ -86,9 +92,7 @@ fn a_click_tells_the_cell_under_the_mouse() {
 #[ignore = "needs Chromium"]
 fn the_cell_that_was_chosen_last_is_told() {
     let service = Service::busy();
-    let mut browser = page_of(&service);
-    browser.click("#map-take");
-    browser.wait_for_like("#map-note", "^A cell is ");
+    let mut browser = map_of(&service);
     browser.value(
         "const plain = window.fetch;
          var begun = 0, ended = 0;
@@ -120,9 +124,7 @@ fn the_cell_that_was_chosen_last_is_told() {
 #[ignore = "needs Chromium"]
 fn the_sites_of_a_cell_are_named_by_their_innermost_function() {
     let service = Service::busy();
-    let mut browser = page_of(&service);
-    browser.click("#map-take");
-    browser.wait_for_like("#map-note", "^A cell is ");
+    let mut browser = map_of(&service);
     browser.value(
         "const plain = window.fetch;
          const site = symbol => ({ objects: 2, requested: 128, oldest_ms: 5, stack: [
