@@ -53,6 +53,9 @@ deaths!(
     twice_found_at_the_exit,
     twice_found_at_the_exit_in_an_overflow_stack,
     inner_address_found_at_the_exit,
+    twice_found_at_the_exit_of_others_while_their_thread_waits,
+    twice_found_at_the_exit_of_others_while_their_thread_works,
+    inner_address_found_at_the_exit_of_others,
     size_of_another_class,
     size_of_another_class_of_a_large_block,
     free_inside_a_freed_large_block,
@@ -80,6 +83,21 @@ fn child() {
 fn exit() -> ! {
     // SAFETY: the test has no handlers of its own.
     unsafe { libc::exit(0) }
+}
+
+/// Exits while a thread that has done `first` does `then` again and again.
+fn exit_beside(first: impl Fn() + Send + 'static, then: impl Fn() + Send + 'static) -> ! {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        warm();
+        first();
+        done.send(()).expect("it is awaited");
+        loop {
+            then();
+        }
+    });
+    is_done.recv().expect("the thread goes on");
+    exit()
 }
 
 /// Requests of all classes, so that no later one is the first of its class.
@@ -154,6 +172,31 @@ mod deaths {
         expect(&format!("invalid free of {:#x}: inside the block", block + 8), block, 3072);
         free(block + 8);
         exit();
+    }
+
+    pub(super) fn twice_found_at_the_exit_of_others_while_their_thread_waits() {
+        exit_beside(twice, std::thread::park);
+    }
+
+    /// The thread takes and frees other blocks of the bin all the time.
+    pub(super) fn twice_found_at_the_exit_of_others_while_their_thread_works() {
+        exit_beside(twice, || free(malloc(64)));
+    }
+
+    pub(super) fn inner_address_found_at_the_exit_of_others() {
+        let inner = || {
+            let block = malloc(3000);
+            expect(&format!("invalid free of {:#x}: inside the block", block + 8), block, 3072);
+            free(block + 8);
+        };
+        exit_beside(inner, std::thread::park);
+    }
+
+    fn twice() {
+        let blocks: Vec<usize> = (0..40).map(|_| malloc(64)).collect();
+        expect("double free of", blocks[7], 64);
+        blocks[..39].iter().for_each(|block| free(*block));
+        [blocks[7], blocks[39]].into_iter().for_each(free);
     }
 
     pub(super) fn size_of_another_class() {
@@ -247,7 +290,8 @@ fn a_touch_of_an_empty_block_faults() {
     }
 }
 
-/// A program without misuse exits with full bins and overflow stacks, on several threads.
+/// A program without misuse exits with full bins and overflow stacks, beside threads that have them
+/// and threads that work.
 fn clean() {
     let work = || {
         let blocks: Vec<usize> = (0..30_000).map(|n| malloc(1 + n % 700)).collect();
@@ -255,7 +299,12 @@ fn clean() {
     };
     (0..3).map(|_| std::thread::spawn(work)).for_each(|thread| thread.join().expect("it ends"));
     work();
-    exit();
+    std::thread::spawn(move || {
+        loop {
+            work();
+        }
+    });
+    exit_beside(work, std::thread::park);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #[allow(unsafe_code)]
 pub(crate) mod facade;
 pub(crate) mod volume;
+pub(crate) mod cold_bin;
 #[allow(unsafe_code)]
 pub(crate) mod thread;
 #[allow(unsafe_code)]

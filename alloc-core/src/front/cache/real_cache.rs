@@ -1,6 +1,7 @@
 //! A thread cache with bins that hold blocks: what the fast paths touch, the owner of its slabs,
 //! and what the slow paths remember of each bin.
 
+use super::cold_bin::ColdBin;
 use super::emptied::Emptied;
 use super::facade::Facade;
 use super::thread::{self, OfThread};
@@ -8,13 +9,12 @@ use super::volume::Volume;
 #[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::back::metadata::Recycled;
-use crate::front::bins::cache_bin::CacheBin;
+use crate::front::bins::cache_bin::{CacheBin, Slot};
 use crate::front::bins::thread_cache::{BINS, Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::until_sample::{Due, UntilSample};
 use crate::front::modes::{guarded, watch};
 use crate::ground::checked::at;
-use crate::ground::counters::OwnedCount;
 #[cfg(feature = "checks")]
 use crate::ground::holds::holds;
 use crate::ground::options;
@@ -64,54 +64,9 @@ pub(crate) struct RealCache {
     next: AtomicPtr<RealCache>,
 }
 
-/// What the slow paths remember of a bin. For the bin's thread, or under the owner's lock once that
-/// thread has ended.
-pub(crate) struct ColdBin {
-    /// log2 of the array's slots. 0 if there is no array.
-    pub(crate) lg_array: Cell<u8>,
-    /// How many blocks the next refill asks for.
-    pub(crate) want: Cell<u16>,
-    /// Refills so far, as far as they matter: the first few come from shared slabs.
-    pub(crate) refills: Cell<u8>,
-    /// Whether blocks that went to slabs were needed again: see
-    /// [`crate::middle::owners::overflow`].
-    pub(crate) bulk: Cell<bool>,
-    /// The most blocks that the bin may hold, or
-    /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
-    pub(crate) most: Cell<u16>,
-    /// Whether the bin missed or overflowed since the last look of collection.
-    pub(crate) missed: Cell<bool>,
-    /// Requests at the last look of collection, and at the last overflow.
-    pub(crate) seen_requests: Cell<u64>,
-    pub(crate) overflow_requests: Cell<u64>,
-    /// Sum of all countdowns set so far.
-    pub(crate) armed: OwnedCount,
-    /// Requests until the next guarded sample, and until the next one of the heap profiler.
-    pub(crate) until_guarded: UntilSample,
-    pub(crate) until_profiled: UntilSample,
-}
-
 // SAFETY: only the cache's thread touches the cells, or the holder of the registry's lock once that
 // thread has ended. The rest is atomic or locked.
 unsafe impl Sync for RealCache {}
-
-impl ColdBin {
-    const fn new() -> ColdBin {
-        ColdBin {
-            lg_array: Cell::new(0),
-            want: Cell::new(0),
-            most: Cell::new(0),
-            refills: Cell::new(0),
-            bulk: Cell::new(false),
-            missed: Cell::new(false),
-            seen_requests: Cell::new(0),
-            overflow_requests: Cell::new(0),
-            armed: OwnedCount::new(),
-            until_guarded: UntilSample::new(),
-            until_profiled: UntilSample::new(),
-        }
-    }
-}
 
 /// The initial state of every cache. It is copied, because a record of 9 KB built on the stack
 /// would cost each thread stack pages for good.
@@ -266,6 +221,16 @@ impl RealCache {
     /// Returns how many free blocks of a class its bin holds.
     pub(crate) fn in_bin(&self, class: SizeClass) -> usize {
         self.bin(class).level().saturating_sub(self.emptied.gone(class))
+    }
+
+    /// Writes the blocks that the bin of a class holds to `room`, as far as they fit, and returns
+    /// them. Any thread may call this under the owner's lock. What the bin's thread does meanwhile
+    /// may be seen or not.
+    pub(crate) fn see_bin<'a>(&self, class: SizeClass, room: &'a mut [Slot]) -> &'a mut [Slot] {
+        let count = self.in_bin(class).min(room.len());
+        let blocks = room.get_mut(..count).unwrap_or_default();
+        self.bin(class).see(self.emptied.gone(class), blocks);
+        blocks
     }
 
     /// Takes the owner's lock, and makes the bins whole if another thread has taken blocks out of

@@ -1,4 +1,4 @@
-//! The exit of the process: a look at what the calling thread's caches hold.
+//! The exit of the process: a look at what the caches of the calling thread and of others hold.
 //!
 //! The function is listed in `.fini_array`, because `atexit` may allocate; so it runs in a Rust
 //! program, with a preloaded library and in a static program, at the return of `main` and at
@@ -7,27 +7,29 @@
 
 use super::fork;
 use crate::front::cache::current;
+use crate::front::cache::real_cache::Thread;
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::hardened::sweep;
-use crate::front::supply::suspects;
+use crate::front::supply::{suspects, suspects_elsewhere};
+use crate::ground::sync::patience;
 use crate::middle::passes::decay_pass::PASS;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Looks for misused blocks in the caches of the calling thread, and in the hardened tier at all
-/// blocks. A cache that a slow path uses, because a signal handler called `exit`, is left
-/// out.
+/// Looks for misused blocks in the caches of all threads, and in the hardened tier at all blocks. A
+/// cache that a slow path uses, because a signal handler called `exit`, is left out.
 extern "C" fn at_exit() {
-    let Some(thread) = current::thread() else { return };
-    let left_out = thread.caches().filter(|cache| !suspects::all(cache)).count();
+    let mine = current::thread();
+    let caches = || mine.into_iter().flat_map(Thread::caches);
+    let left_out = caches().filter(|cache| !suspects::all(cache)).count();
     if left_out > 0 || fork::HAS_LOST_THREADS.load(Relaxed) {
         return;
     }
-    // Meanwhile no pass moves blocks, and no thread gets its first cache.
-    let (Some(_pass), Some(_registry)) = (PASS.try_lock(), REGISTRY.try_lock()) else { return };
-    if registry::CACHES.get() == 1 {
-        sweep::at_exit(|class, block| {
-            thread.caches().any(|cache| suspects::holds(cache, class, block))
-        });
+    // Meanwhile no pass moves blocks, and no thread gets its first cache or ends.
+    let Some(_pass) = patience::within_a_time(|| PASS.try_lock()) else { return };
+    let Some(mut registry) = patience::within_a_time(|| REGISTRY.try_lock()) else { return };
+    suspects_elsewhere::all(&mut registry, mine);
+    if mine.is_some() && registry::CACHES.get() == 1 {
+        sweep::at_exit(|class, block| caches().any(|cache| suspects::holds(cache, class, block)));
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) mod flush;
 pub(crate) mod freed_samples;
 #[allow(unsafe_code)]
 pub(crate) mod suspects;
+#[allow(unsafe_code)]
+pub(crate) mod suspects_elsewhere;
 pub(crate) mod collection;
 #[allow(unsafe_code)]
 pub(crate) mod refill;

@@ -7,7 +7,9 @@
 
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::patience;
 use crate::middle::blocks::misuse_report;
+use crate::middle::owners::owner::OwnerState;
 
 /// The newest blocks of a bin that are compared with each other.
 const NEWEST: usize = 4;
@@ -44,28 +46,34 @@ pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
 /// process exits. Returns `false`, and does nothing, if another thread, or this one, is inside the
 /// cache.
 pub(crate) fn all(cache: &RealCache) -> bool {
-    let Some(state) = cache.owner.state.try_lock() else { return false };
+    let state = patience::within_a_time(|| cache.owner.state.try_lock());
+    let Some(state) = state else { return false };
     if cache.emptied.is_set() {
         // Its blocks went back, and were looked at, while the thread slept.
         return false;
     }
     for class in SizeClass::all() {
-        let bin = cache.bin(class);
         // SAFETY: the caller is the bin's thread.
-        let blocks = unsafe { bin.sorted() };
-        blocks.iter().for_each(|block| misuse_report::check_held(class, *block));
-        let twice = |[one, other]: &[*mut u8; 2]| one == other;
-        if let Some([block, _]) = blocks.array_windows().find(|two| twice(two)) {
-            misuse_report::held_twice(class, *block);
+        let blocks = unsafe { cache.bin(class).sorted() };
+        if let Some(block) = among(&state, class, blocks) {
+            misuse_report::held_twice(class, block);
         }
-        state.overflow.for_each(class, |block| {
-            misuse_report::check_held(class, block);
-            if blocks.binary_search(&block).is_ok() {
-                misuse_report::held_twice(class, block);
-            }
-        });
     }
     true
+}
+
+/// Returns a block that is no block of its class, or free already, or there twice, among the sorted
+/// blocks of a bin and those that overflowed.
+pub(super) fn among(state: &OwnerState, class: SizeClass, blocks: &[*mut u8]) -> Option<*mut u8> {
+    let is_misused = |block: &*mut u8| misuse_report::is_misused(class, *block);
+    let twice = || blocks.array_windows().find(|[one, other]| one == other).map(|[one, _]| one);
+    let mut found = blocks.iter().find(|block| is_misused(block)).or_else(twice).copied();
+    state.overflow.for_each(class, |block| {
+        if found.is_none() && (is_misused(&block) || blocks.binary_search(&block).is_ok()) {
+            found = Some(block);
+        }
+    });
+    found
 }
 
 /// Returns whether a cache holds a block, after [`all`] has sorted its bins, or may hold it,

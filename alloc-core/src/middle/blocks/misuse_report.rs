@@ -13,27 +13,31 @@ use crate::middle::slabs::slab::Slab;
 /// The slab of a block of a class. Ends the process if the block has none, or one of another class.
 pub(in crate::middle) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     let entry = page_map::lookup(address);
-    if entry.bin_offset() == class.bin() * BIN_BYTES
-        && let Some(slab) = Slab::of(entry)
-    {
-        return slab;
-    }
-    reject(entry, class, address)
+    slab_of_class(entry, class).unwrap_or_else(|| reject(entry, class, address))
+}
+
+/// The slab that a page belongs to, if it is one of the class.
+fn slab_of_class(entry: Entry, class: SizeClass) -> Option<&'static Slab> {
+    (entry.bin_offset() == class.bin() * BIN_BYTES).then(|| Slab::of(entry)).flatten()
 }
 
 /// Ends the process if a block that a cache holds is no block of its class, or is free already.
 pub(crate) fn check_held(class: SizeClass, block: *mut u8) {
-    let address = block.expose_provenance();
-    let slab = find_slab(class, address);
-    if class.slot_at(address.wrapping_sub(slab.base())).is_none() {
-        interior(slab, address);
-    }
-    if looks_free(slab, address) {
-        fatal::double_free(address, slab.place());
+    if is_misused(class, block) {
+        held_twice(class, block);
     }
 }
 
-/// Ends the process for a block that a cache holds twice.
+/// Returns whether a block that a cache holds is no block of its class, or is free already. Nothing
+/// is locked, so the result may be out of date.
+pub(crate) fn is_misused(class: SizeClass, block: *mut u8) -> bool {
+    let address = block.expose_provenance();
+    let is_block = |slab: &Slab| class.slot_at(address.wrapping_sub(slab.base())).is_some();
+    slab_of_class(page_map::lookup(address), class)
+        .is_none_or(|slab| !is_block(slab) || looks_free(slab, address))
+}
+
+/// Ends the process for a block that a cache holds twice, or that is no block of its class.
 #[cold]
 #[inline(never)]
 pub(crate) fn held_twice(class: SizeClass, block: *mut u8) -> ! {

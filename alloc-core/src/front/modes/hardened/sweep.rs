@@ -14,21 +14,16 @@ use super::large_canary;
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::ground::options;
-use crate::ground::os;
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::patience;
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
-use core::sync::atomic::AtomicU32;
 
 /// Pages of slabs and of canaries of large blocks that are looked at: 256 MiB, which takes some 20
 /// ms.
 const MOST: usize = (256 << 20) / PAGE;
-/// A block is looked at so often before it is reported, with so many milliseconds between two
-/// looks: longer than a busy system keeps a thread from running.
-const LOOKS: usize = 20;
-const BETWEEN: u64 = 20;
 
 /// Looks at all blocks. Called while no other thread has a cache or can get one. `is_held`
 /// says whether a cache may hold a block.
@@ -59,7 +54,7 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
 /// Looks at the canary of a large block.
 fn see_large(extent: &Extent, address: usize) {
     let is_wrong = || !is_intact(extent, address);
-    if is_wrong() && (1..LOOKS).all(|_| is_wrong_later(&is_wrong)) {
+    if is_wrong() && patience::lasts(is_wrong) {
         large_canary::report(extent);
     }
 }
@@ -82,7 +77,7 @@ fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
         let address = slab.base() + slot * class.size();
         let block = core::ptr::with_exposed_provenance_mut(address);
         let is_wrong = || find(slab, block, is_held) != Found::Right;
-        if is_wrong() && (1..LOOKS).all(|_| is_wrong_later(&is_wrong)) {
+        if is_wrong() && patience::lasts(is_wrong) {
             report(slab, block, find(slab, block, is_held));
         }
     }
@@ -115,13 +110,6 @@ fn find(slab: &Slab, block: *mut u8, is_held: &impl Fn(SizeClass, *mut u8) -> bo
         }
         State::Overrun(_) | State::Overwritten => Found::Overwritten(state),
     }
-}
-
-/// Sleeps, then returns whether the block is still wrong.
-fn is_wrong_later(is_wrong: &impl Fn() -> bool) -> bool {
-    let word = AtomicU32::new(0);
-    os::futex_wait_for(&word, 0, Some(BETWEEN));
-    is_wrong()
 }
 
 fn report(slab: &Slab, block: *mut u8, found: Found) {
