@@ -61,18 +61,35 @@ pub(in crate::back) fn note_given() {
 /// Returns whether one more run may be closed: not too many are in use, and not too many were
 /// closed within a short time.
 fn may_close() -> bool {
-    IN_USE.load(Relaxed) < MOST && take_turn(&TURNS, os::coarse_millis() * TURNS_A_MILLISECOND)
+    IN_USE.load(Relaxed) < MOST && take_turn(&TURNS, now())
 }
 
-/// Takes a turn at a time in turns. Returns `false` if [`TURNS_AT_ONCE`] are taken in advance. If
-/// threads take one at the same moment, it may be counted once.
+/// Returns whether a run that is free now would be closed.
+pub(crate) fn is_to_be_closed(run: &Extent) -> bool {
+    are_some_closed()
+        && !run.is_low()
+        && IN_USE.load(Relaxed) < MOST
+        && next_turn(&TURNS, now()).is_some()
+}
+
+/// Returns the time in turns.
+fn now() -> u64 {
+    os::coarse_millis() * TURNS_A_MILLISECOND
+}
+
+/// Takes a turn at a time in turns. Returns `false` if there is none. If threads take one at the
+/// same moment, it may be counted once.
 fn take_turn(turns: &AtomicU64, now: u64) -> bool {
+    let next = next_turn(turns, now);
+    next.into_iter().for_each(|next| turns.store(next, Relaxed));
+    next.is_some()
+}
+
+/// Returns the time until which turns are taken with one more. `None` if [`TURNS_AT_ONCE`] are
+/// taken in advance.
+fn next_turn(turns: &AtomicU64, now: u64) -> Option<u64> {
     let next = turns.load(Relaxed).max(now) + 1;
-    let is_free = next - now <= TURNS_AT_ONCE;
-    if is_free {
-        turns.store(next, Relaxed);
-    }
-    is_free
+    (next - now <= TURNS_AT_ONCE).then_some(next)
 }
 
 /// Whether a page is to stay free behind a large block of so many pages.

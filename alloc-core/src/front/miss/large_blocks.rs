@@ -4,6 +4,7 @@ use super::out_of_memory::no_memory;
 use super::retry::with_retry;
 use super::{diverted, recorded, sampled};
 use crate::back::map::extent::Extent;
+use crate::back::runs::access;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::{current, registry};
 use crate::front::life::{background, thread_begin};
@@ -142,12 +143,14 @@ fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
         && choose_arena::is_automatic(arena)
 }
 
-/// Frees a large block: the thread keeps it, or its arena gets it.
+/// Frees a large block: the thread keeps it, or its arena gets it. In the hardened tier a thread
+/// keeps none that its arena would close.
 pub(super) fn free(extent: &'static Extent) {
     let cache = current::real_cache();
     current::count_freed(extent.bytes());
     sampled::large_freed(extent.base());
-    if let Some(cache) = cache.filter(|cache| keeps(cache, extent.bytes(), extent.arena())) {
+    let keeps = |cache: &&RealCache| keeps(cache, extent.bytes(), extent.arena());
+    if let Some(cache) = cache.filter(|cache| keeps(cache) && !access::is_to_be_closed(extent)) {
         match cache.owner.keep_run(extent, run_cache::share(registry::CACHES.get())) {
             Ok(true) => return,
             Ok(false) => {}
