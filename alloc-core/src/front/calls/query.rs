@@ -26,8 +26,13 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     if !options::current().hardened {
         return most;
     }
+    let (entry, address) = (page_map::lookup(ptr as usize), ptr as usize);
     // SAFETY: the caller's promise.
-    unsafe { judge::requested(page_map::lookup(ptr as usize), ptr as usize) }.unwrap_or(most)
+    unsafe { judge::requested(entry, address) }.unwrap_or_else(|| {
+        // SAFETY: the caller's promise.
+        unsafe { judge::check_not_freed(entry, address) };
+        most
+    })
 }
 
 /// Returns the number of bytes that the block at an address may hold at most, or `None` if no block

@@ -224,6 +224,20 @@ pub(crate) unsafe fn requested(entry: Entry, address: usize) -> Option<usize> {
     unsafe { canary::requested(block, slab.class()) }
 }
 
+/// Ends the process for a query of a small block of the hardened tier that is free.
+///
+/// # Safety
+/// As for [`check_size`].
+#[cold]
+pub(crate) unsafe fn check_not_freed(entry: Entry, address: usize) {
+    if let Some(slab) = Slab::of(entry)
+        // SAFETY: a block of the slab, as the caller says, which stays.
+        && unsafe { canary::is_free(core::ptr::with_exposed_provenance(address), slab.class()) }
+    {
+        fatal::freed_query(address, slab.place().arena);
+    }
+}
+
 /// Returns the bin that serves the block at an address with this page map entry; 0 for a large
 /// block or none.
 fn bin_at(entry: Entry, address: usize) -> usize {

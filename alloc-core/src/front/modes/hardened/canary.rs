@@ -171,6 +171,17 @@ pub(crate) unsafe fn requested(block: *const u8, class: SizeClass) -> Option<usi
     unsafe { noted(block, class) }.map(|(size, _)| size)
 }
 
+/// Returns whether a block of a class was freed, and is not in use since. The block may be another
+/// thread's.
+///
+/// # Safety
+/// As [`requested`].
+pub(crate) unsafe fn is_free(block: *const u8, class: SizeClass) -> bool {
+    // SAFETY: the last word of the block. It may be out of date.
+    let word = unsafe { address_seen(word_of(block.cast_mut(), class).cast()) } as u64;
+    word == !seal_of(block as usize)
+}
+
 /// Returns the operator that allocated a block of a class. It is unknown if the block is free, or
 /// its canary was overwritten. The block may be another thread's.
 ///
