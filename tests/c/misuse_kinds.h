@@ -122,15 +122,16 @@ static void write_after_free_then_used(void) {
 }
 
 
-/* Allocates much of several sizes and frees it, so that the pages of later slabs were used before. */
+/* Allocates 3 MiB of each of several sizes and frees it, so that the pages of later slabs and of large blocks
+ * were used before. */
 static void warm_up(void) {
-    enum { BLOCKS = 65536 };
+    enum { BLOCKS = 262144 };
     static void *made[BLOCKS];
-    static const size_t SIZES[] = {16, 96, 512, 1000, 4096};
+    static const size_t SIZES[] = {16, 96, 512, 1000, 4096, 200000, 1 << 20};
     for (int round = 0; round < 2; round++) {
         size_t count = 0;
         for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-            for (size_t bytes = 0; bytes < MIB && count < BLOCKS; bytes += SIZES[i]) {
+            for (size_t bytes = 0; bytes < 3 * MIB && count < BLOCKS; bytes += SIZES[i]) {
                 made[count] = opaque(allocate(SIZES[i]));
                 memset(made[count++], 'A', SIZES[i]);
             }
