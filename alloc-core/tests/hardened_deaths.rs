@@ -65,8 +65,6 @@ deaths!(
     inside_a_block,
     inside_a_long_block,
     at_an_odd_address,
-    query_of_a_freed_block,
-    query_of_a_freed_long_block,
 );
 
 #[test]
@@ -398,23 +396,5 @@ mod deaths {
             block + 3
         ));
         free_sized(block + 3, 100);
-    }
-
-    pub(super) fn query_of_a_freed_block() {
-        query_after_free(24);
-    }
-
-    pub(super) fn query_of_a_freed_long_block() {
-        query_after_free(20_000);
-    }
-
-    fn query_after_free(size: usize) {
-        let block = malloc(size);
-        free(block);
-        tell(&format!(
-            "use after free of {block:#x}: realloc or a query of a freed block (arena 0)"
-        ));
-        // SAFETY: none. This is the mistake that is tested.
-        unsafe { raw::usable_size(pointer(block)) };
     }
 }

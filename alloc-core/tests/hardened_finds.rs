@@ -55,6 +55,8 @@ macro_rules! deaths {
 }
 
 deaths!(
+    query_of_a_freed_block,
+    query_of_a_freed_long_block,
     write_after_free_found_when_handed_out,
     write_after_free_of_a_long_block_found_when_handed_out,
     write_after_free_found_at_the_exit,
@@ -88,6 +90,7 @@ macro_rules! faults {
 
 faults!(
     a_large_block_after_its_free,
+    a_large_block_of_a_length_that_threads_keep,
     behind_a_large_block_with_a_neighbour,
     before_a_large_block_with_a_neighbour,
     behind_a_block_that_was_shortened,
@@ -117,6 +120,24 @@ mod deaths {
     fn overrun(block: usize, size: usize) {
         let what = format!("the canary behind its at most {} bytes was overwritten", size - 8);
         tell(&format!("buffer overflow of {block:#x}: {what} (size {size}, arena 0)"));
+    }
+
+    pub(super) fn query_of_a_freed_block() {
+        query_after_free(24);
+    }
+
+    pub(super) fn query_of_a_freed_long_block() {
+        query_after_free(20_000);
+    }
+
+    fn query_after_free(size: usize) {
+        let block = malloc(size);
+        free(block);
+        tell(&format!(
+            "use after free of {block:#x}: realloc or a query of a freed block (arena 0)"
+        ));
+        // SAFETY: none. This is the mistake that is tested.
+        unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(block)) };
     }
 
     pub(super) fn write_after_free_found_when_handed_out() {
@@ -200,6 +221,17 @@ mod faults {
         let blocks = [malloc(LONG), malloc(LONG)];
         free(blocks[0]);
         damage(blocks[0] + 100_000);
+    }
+
+    /// A thread keeps freed blocks of a length once it has requested several.
+    pub(super) fn a_large_block_of_a_length_that_threads_keep() {
+        for _ in 0..3 {
+            let blocks: Vec<usize> = (0..8).map(|_| malloc(100_000)).collect();
+            blocks.into_iter().for_each(free);
+        }
+        let block = malloc(100_000);
+        free(block);
+        damage(block + 50_000);
     }
 
     /// Blocks follow each other, and yet a byte behind each is no other block's.
