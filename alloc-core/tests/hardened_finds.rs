@@ -137,7 +137,7 @@ mod deaths {
             "use after free of {block:#x}: realloc or a query of a freed block (arena 0)"
         ));
         // SAFETY: none. This is the mistake that is tested.
-        unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(block)) };
+        _ = unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(block)) };
     }
 
     pub(super) fn write_after_free_found_when_handed_out() {
