@@ -51,6 +51,16 @@ fn where_no_thread_can_be_started_callers_give_unused_memory_back() {
     }
 }
 
+/// The handlers of the C library do not run for such a child.
+#[test]
+fn a_child_that_is_made_by_the_system_call_knows_that_it_has_no_background_thread() {
+    let _alone = alone();
+    let run = Run::preloaded(cc("proc_raw_fork.c", &[])).conf(BACKGROUND);
+    let text = run.stdout();
+    assert_eq!(["threads", "child_threads"].map(|name| number(&text, name)), [1, 0], "{text}");
+    assert!(number(&text, "left_kib") + 20 * MIB < number(&text, "full_kib"), "{text}");
+}
+
 #[test]
 fn a_background_thread_does_not_outlive_the_program() {
     let _alone = alone();

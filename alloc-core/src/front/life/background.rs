@@ -4,6 +4,8 @@
 //! Its states and their changes are those of [`HelperState`]. A slow path ([`tick`]) and a thread
 //! that ends ([`tick_at_exit`]) look at the state once they hold no lock:
 //!
+//! [`HelperState`]: crate::ground::sync::helper_state::HelperState
+//!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
 //! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | – |
@@ -38,7 +40,7 @@
 use super::former_thread::{self, CHANGE, FormerThread};
 use super::may_start::MayStart;
 use super::quiet::Quiet;
-use super::{automatic, idle_caches, may_start, trim};
+use super::{automatic, helper, idle_caches, may_start, trim};
 use crate::back::aging::{growth_purge, soft_limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
@@ -46,7 +48,7 @@ use crate::front::cache::current;
 use crate::front::cache::registry::{CACHES, THREADS};
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
-use crate::ground::sync::helper_state::{HelperState, State};
+use crate::ground::sync::helper_state::State;
 use crate::ground::text::Line;
 use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
@@ -61,7 +63,6 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
 
-static HELPER: HelperState = HelperState::new();
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
 /// From so many thread caches on, much memory may be in caches whose threads do nothing.
@@ -79,7 +80,7 @@ pub(crate) fn tick() {
     if purge_gate::is_hooked_due() || soft_limit::is_due() {
         give_way();
     }
-    match HELPER.get() {
+    match helper::get().get() {
         State::Off if decay_pass::is_due() || handed_out::has_moved() => decay(),
         State::Wanted => start_if_needed(),
         State::Napping if growth_purge::is_due() => rouse(State::Napping),
@@ -151,7 +152,7 @@ fn start_for_a_time() {
         return;
     }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
-    let is_wanted = || is_much && automatic::is_on() && HELPER.get() == State::Off;
+    let is_wanted = || is_much && automatic::is_on() && helper::get().get() == State::Off;
     if is_wanted() && !may_start::is_create_of_c_library() {
         automatic::note_no_threads();
     }
@@ -167,7 +168,7 @@ fn start_for_a_time() {
             automatic::note_refusal(error);
         }
     }
-    let goes_on = HELPER.get() != State::Off
+    let goes_on = helper::get().get() != State::Off
         || (seen.has_fallen() && automatic::is_left_to_callers() && trim::step(true));
     if !goes_on {
         handed_out::forget(seen);
@@ -182,7 +183,7 @@ pub(super) fn begin() {
     automatic::set(options.background_thread_auto);
     if options.background_thread {
         IS_KEPT.store(true, Relaxed);
-        HELPER.set(State::Wanted);
+        helper::get().set(State::Wanted);
     }
 }
 
@@ -196,7 +197,7 @@ pub(crate) fn is_on() -> bool {
 pub(crate) fn set_auto(on: bool) {
     automatic::set(on);
     if !on && !is_on() {
-        HELPER.wake(State::Resting);
+        helper::get().wake(State::Resting);
     }
 }
 
@@ -230,13 +231,13 @@ pub(crate) fn disable() {
     let mut change = CHANGE.lock();
     IS_KEPT.store(false, Relaxed);
     set_auto(false);
-    HELPER.stop();
+    helper::get().stop();
     change.wait();
 }
 
 /// Returns whether no background thread runs.
 fn is_to_start() -> bool {
-    matches!(HELPER.get(), State::Off | State::Wanted)
+    matches!(helper::get().get(), State::Off | State::Wanted)
 }
 
 /// Turns the background thread off in a forked child, which has none. It may be started for a time
@@ -244,7 +245,7 @@ fn is_to_start() -> bool {
 pub(super) fn begin_in_child() {
     may_start::note_process();
     IS_KEPT.store(false, Relaxed);
-    HELPER.set(State::Off);
+    helper::get().set(State::Off);
     CHANGE.lock().forget();
     handed_out::forget_peaks();
 }
@@ -254,7 +255,7 @@ pub(crate) fn tick_at_exit() {
     if !is_on() && has_too_few_threads() && may_start::is_own_process() {
         end_for_a_time();
     }
-    match HELPER.get() {
+    match helper::get().get() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
@@ -272,7 +273,7 @@ fn end_for_a_time() {
         if is_on() || !has_too_few_threads() {
             return;
         }
-        HELPER.stop();
+        helper::get().stop();
         change.wait();
     }
     trim::all(automatic::may_trim());
@@ -281,7 +282,7 @@ fn end_for_a_time() {
 #[cold]
 #[inline(never)]
 fn rouse(from: State) {
-    HELPER.wake(from);
+    helper::get().wake(from);
 }
 
 #[cold]
@@ -292,7 +293,7 @@ fn start_if_needed() {
     }
     if arena_list::all().any(Arena::has_aging_pages) && may_start::may_start_wanted() {
         let started = match CHANGE.try_lock() {
-            Some(mut change) if HELPER.get() == State::Wanted => start(&mut change),
+            Some(mut change) if helper::get().get() == State::Wanted => start(&mut change),
             _ => Ok(()),
         };
         judge(started);
@@ -303,10 +304,11 @@ fn start_if_needed() {
 /// Starts the thread, under the `CHANGE` lock and no other, because the C library allocates the
 /// thread's storage. These allocations find the state BUSY and go on.
 fn start(change: &mut FormerThread) -> Result<(), c_int> {
-    HELPER.set(State::Busy);
+    helper::zero_in_children();
+    helper::get().set(State::Busy);
     let started = change.start(body);
     if started.is_err() {
-        HELPER.set(State::Off);
+        helper::get().set(State::Off);
     }
     started
 }
@@ -357,7 +359,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
 
 /// Returns whether the thread ends here, because it was told to or because too few others are left.
 fn leaves() -> bool {
-    if HELPER.ends() {
+    if helper::get().ends() {
         return true;
     }
     if !is_on() {
@@ -370,7 +372,7 @@ fn leaves() -> bool {
     }
     while has_too_few_threads() {
         decay_pass::purge(|_| true);
-        if HELPER.retires(State::Wanted) || HELPER.ends() {
+        if helper::get().retires(State::Wanted) || helper::get().ends() {
             return true;
         }
     }
@@ -383,7 +385,7 @@ fn retires() -> bool {
     let has_work = || handed_out::has_fallen() && automatic::is_on() && !has_too_few_threads();
     // The one who holds the lock may wait for this thread.
     let Some(change) = CHANGE.try_lock() else { return false };
-    !is_on() && HELPER.retires_without_work(change, former_thread::lock, has_work)
+    !is_on() && helper::get().retires_without_work(change, former_thread::lock, has_work)
 }
 
 /// Sleeps after a pass at `now`. `next` is when the next pass should be.
@@ -391,8 +393,8 @@ fn sleep(now: u64, next: Option<u64>) {
     let period = decay_pass::period();
     let left = next.map(|next| next.saturating_sub(now).max(NAP_MIN));
     match left.filter(|left| *left <= period) {
-        Some(nap) => HELPER.nap(nap),
+        Some(nap) => helper::get().nap(nap),
         // After one period in which the state was RESTING, the thread relies on being woken.
-        None => HELPER.rest(Some(period), left),
+        None => helper::get().rest(Some(period), left),
     }
 }

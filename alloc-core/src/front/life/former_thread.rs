@@ -2,6 +2,7 @@
 //! threads have all been joined has one thread, for the C library and for the system. `setuid` and
 //! `unshare` ask for that.
 
+use super::may_start;
 use crate::ground::os;
 use crate::ground::own_thread::{self, Body, OwnThread};
 use crate::ground::sync::lock::{Guard, RankedMutex};
@@ -28,9 +29,10 @@ impl FormerThread {
         Ok(())
     }
 
-    /// Waits for the end of the thread, which was told to end or does so by itself.
+    /// Waits for the end of the thread, which was told to end or does so by itself. A child that
+    /// was forked without the handlers has none to wait for.
     pub(super) fn wait(&mut self) {
-        if let Some(thread) = self.0.take() {
+        if let Some(thread) = self.0.take().filter(|_| may_start::is_own_process()) {
             IS_AWAITED.store(true, Relaxed);
             thread.join();
             IS_AWAITED.store(false, Relaxed);

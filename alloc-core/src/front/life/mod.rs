@@ -4,6 +4,8 @@
 mod may_start;
 mod idle_caches;
 mod quiet;
+#[allow(unsafe_code)]
+mod helper;
 mod trim;
 pub(crate) mod automatic;
 pub(crate) mod most_threads;
