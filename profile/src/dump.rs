@@ -6,7 +6,6 @@ use crate::heap_v2;
 use crate::output_file::{Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
-use crate::process::{self, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -130,14 +129,8 @@ fn name_by_prefix(path: &mut Path, cause: Cause) -> Result<(), c_int> {
 
 /// Appends the name of the next file.
 fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<&'a mut Path> {
-    let process = u64::from(process_id());
     let number = SEQUENCE.fetch_add(1, Relaxed);
-    let path = path.push(prefix)?.push(b".")?;
-    if options::current().prof_pid_namespace {
-        path.push_number(process::pid_namespace().unwrap_or(0))?.push(b".")?;
-    }
-    let path = path.push_number(process)?.push(b".")?;
-    let path = path.push_number(number)?;
+    let path = path.push(prefix)?.push_process()?.push_number(number)?;
     let path = match cause {
         Cause::Final => path.push(b".f")?,
         Cause::Interval => path.push(b".i")?.push_number(INTERVAL.fetch_add(1, Relaxed))?,

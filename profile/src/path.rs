@@ -1,10 +1,10 @@
 //! Names of files, and those that files get without one.
 
 use crate::decimal::Decimal;
-use crate::process::process_id;
+use crate::process::{pid_namespace, process_id};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use lumalloc::control;
+use lumalloc::{control, options};
 
 /// The longest path that is used.
 pub(crate) const LONGEST_PATH: usize = 4096;
@@ -43,6 +43,16 @@ impl Path {
         self.push(Decimal::of(number).as_bytes())
     }
 
+    /// Appends what tells the process from others, between dots: its number, and before it with
+    /// `opt.prof_pid_namespace` the namespace of that.
+    pub(crate) fn push_process(&mut self) -> Option<&mut Path> {
+        let mut path = self.push(b".")?;
+        if options::current().prof_pid_namespace {
+            path = path.push_number(pid_namespace().unwrap_or(0))?.push(b".")?;
+        }
+        path.push_number(u64::from(process_id()))?.push(b".")
+    }
+
     /// Returns the path as a C string.
     #[must_use]
     pub fn as_c_str(&self) -> &CStr {
@@ -77,8 +87,9 @@ impl Numbered {
         let mut path = Path::new();
         path.push(base.to_bytes()).filter(|_| !base.is_empty())?;
         if name.is_none() {
-            path.push(b".")?.push_number(u64::from(process_id()))?.push(b".")?;
-            path.push_number(self.next.fetch_add(1, Relaxed))?.push(self.ending.as_bytes())?;
+            path.push_process()?
+                .push_number(self.next.fetch_add(1, Relaxed))?
+                .push(self.ending.as_bytes())?;
         }
         Some(path)
     }

@@ -17,7 +17,7 @@ pub mod terminal;
 pub mod profile;
 mod ranges;
 mod variance;
-mod unsampled;
+mod pools;
 mod calibration;
 mod read;
 mod delta;

@@ -91,18 +91,27 @@ pub struct Sample {
     pub(crate) class: Option<usize>,
     /// What was added to the counts because the exact ones of the class are known.
     pub(crate) correction: Counts,
-    /// For blocks without a sample, of which only the class is known: the bytes that their
-    /// requested sizes may differ by.
-    pub(crate) unsampled: Option<u64>,
 }
 
-/// What all samples of a size class add up to, of what is live and of all allocations.
+/// A size class of which the allocator has exact counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ClassErrors {
-    /// The variances before the counts were corrected; 0 if they were not.
-    pub(crate) variance: [f64; 2],
+pub(crate) struct Class {
+    /// The bytes of a block.
+    pub(crate) size: f64,
+    /// Indices into [`Profile::pools`], of what is live and of all allocations.
+    pub(crate) pools: [usize; 2],
+}
+
+/// What all samples of neighbouring size classes add up to. Their estimates are corrected together,
+/// by the bytes of these classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pool {
+    /// The variance of the bytes before the counts were corrected; 0 if they were not.
+    pub(crate) variance: f64,
     /// The number of samples.
-    pub(crate) samples: [f64; 2],
+    pub(crate) samples: f64,
+    /// The variance of the number of all blocks, whose bytes are known.
+    pub(crate) spread: f64,
 }
 
 /// A file, or other memory, that addresses of the process belong to.
@@ -164,7 +173,9 @@ pub struct Profile {
     /// The counts.
     pub samples: Vec<Sample>,
     /// The size classes, if the counts were corrected.
-    pub(crate) classes: Vec<ClassErrors>,
+    pub(crate) classes: Vec<Class>,
+    /// The pools of these, of what is live and of all allocations.
+    pub(crate) pools: [Vec<Pool>; 2],
 }
 
 /// Why most commands refuse a profile with negative numbers.

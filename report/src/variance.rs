@@ -39,6 +39,8 @@ impl Kind {
 /// What is known about the samples of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
+    /// The number of blocks.
+    pub(crate) blocks: f64,
     /// The number of samples.
     pub(crate) samples: f64,
     /// Bytes of a block.
@@ -54,14 +56,34 @@ pub(crate) fn chance(size: f64, period: u64) -> f64 {
 
 /// Returns what is known about estimates that were made from samples of this period.
 pub(crate) fn of(counts: Counts, kind: Kind, period: u64) -> Estimate {
-    let (count, bytes) = (kind.blocks(&counts) as f64, kind.bytes(&counts) as f64);
-    if count <= 0.0 {
-        return Estimate { samples: count, ..Estimate::default() };
+    let (blocks, bytes) = (kind.blocks(&counts) as f64, kind.bytes(&counts) as f64);
+    of_blocks(blocks, bytes / blocks, period)
+}
+
+/// As [`of`], for a sample of a class of this size.
+pub(crate) fn of_sample(counts: Counts, kind: Kind, size: f64, period: u64) -> Estimate {
+    of_class(kind.blocks(&counts), kind.bytes(&counts), 1, size, period)
+}
+
+/// As [`of`], for blocks of a class of this size. Their number was rounded, `parts` times. Their
+/// bytes were not, so they tell it, unless only a part of each block counts.
+pub(crate) fn of_class(blocks: i64, bytes: i64, parts: usize, size: f64, period: u64) -> Estimate {
+    let (blocks, bytes) = (blocks as f64, bytes as f64);
+    let told = bytes / size;
+    if (told - blocks).abs() <= 0.5 * parts as f64 + 0.01 {
+        return of_blocks(told, size, period);
     }
-    let size = bytes / count;
+    of_blocks(blocks, bytes / blocks, period)
+}
+
+fn of_blocks(blocks: f64, size: f64, period: u64) -> Estimate {
+    if blocks <= 0.0 {
+        return Estimate { blocks, samples: blocks, ..Estimate::default() };
+    }
     let chance = chance(size, period);
     if period <= 1 || chance <= 0.0 {
-        return Estimate { samples: count, size, variance: 0.0 };
+        return Estimate { blocks, samples: blocks, size, variance: 0.0 };
     }
-    Estimate { samples: count * chance, size, variance: count * (1.0 - chance) / chance }
+    let variance = blocks * (1.0 - chance) / chance;
+    Estimate { blocks, samples: blocks * chance, size, variance }
 }

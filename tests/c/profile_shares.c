@@ -27,6 +27,14 @@ static void keep(void *block, int number, int one_of)
     __asm__ volatile(""); \
   }
 
+// Of hardly any of these sizes many samples are expected.
+static __attribute__((noinline)) void mixed(void)
+{
+  for (int i = 0; i < 1500; i++)
+    keep(malloc(700 + (size_t)i * 7919 % 14000), i, 3);
+  __asm__ volatile("");
+}
+
 PLACE(most, 64, 16000, 1)
 PLACE(some, 60, 6000, 2)
 PLACE(few, 64, 600, 1)
@@ -42,7 +50,7 @@ int main(int argc, char **argv)
   Mallctl mallctl = (Mallctl)dlsym(RTLD_DEFAULT, "mallctl");
   CHECK((argc == 2 || argc == 3) && mallctl != NULL);
   if (argc == 3) { puts("begins"); fflush(stdout); CHECK(getchar() != EOF); }
-  most(); some(); few(); longer(); pages(); single(); large(); larger();
+  mixed(); most(); some(); few(); longer(); pages(); single(); large(); larger();
   CHECK(mallctl("prof.dump", NULL, NULL, &argv[1], sizeof argv[1]) == 0);
   if (argc == 3) { puts("has written"); fflush(stdout); while (getchar() != EOF) {} }
   return 0;

@@ -94,5 +94,7 @@ fn the_option_keeps_a_log_until_the_exit() {
     read(&directory.join(log));
     let namespace = std::fs::read_link("/proc/self/ns/pid").expect("the namespace");
     let namespace = namespace.to_string_lossy().replace(['p', 'i', 'd', ':', '[', ']'], "");
-    assert!(profile.starts_with(&format!("own.{namespace}.")), "{profile}");
+    for name in [log, profile] {
+        assert!(name.starts_with(&format!("own.{namespace}.")), "{name}");
+    }
 }

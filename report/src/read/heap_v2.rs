@@ -38,6 +38,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     if reader.has_total && reader.stacks.is_empty() {
         return Err("the file is cut off: it has a total, and no stack".into());
     }
+    if !text.ends_with('\n') {
+        return Err("the file is cut off: its last line has no end".into());
+    }
     let mappings: Vec<Mapping> = lines.filter_map(mapping).collect();
     let profile = reader.finish(mappings)?;
     profile.check()?;
@@ -399,6 +402,9 @@ MAPPED_LIBRARIES:
         assert_eq!(error("heap_v2/x\n"), "the number after heap_v2/ is no number of bytes");
         let cut = "the file is cut off: it has no line MAPPED_LIBRARIES:";
         assert_eq!(error(&EXACT[..EXACT.find("MAPPED").expect("the line")]), cut);
+        let cut = "the file is cut off: its last line has no end";
+        assert_eq!(error("heap_v2/9\nt*: 0: 0 [0: 0]\nMAPPED_LIBRARIES:"), cut);
+        assert_eq!(error(EXACT.trim_end()), cut);
         let stacks = |text: &str| text.find("@").expect("a stack")..text.find("\nM").expect("it");
         let mut without = EXACT.to_owned();
         without.replace_range(stacks(EXACT), "");

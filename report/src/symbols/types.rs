@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use gimli::{AttributeValue, DW_AT_byte_size, DW_AT_name, DW_AT_type, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DW_AT_byte_size, DW_AT_name, DW_AT_type, DwTag, UnitOffset, UnitRef};
 
 use super::dwarf::Debug;
 use super::image::Slice;
@@ -22,8 +22,12 @@ const FOREIGN: [&str; 9] = [
     "object",
 ];
 
-/// Returns structures and classes above 64 bytes, sorted by size and name. Those of the standard
-/// libraries are left out. A typedef stands in place of the name of its structure.
+/// What a namespace without a name is called in names of functions.
+const ANONYMOUS: &str = "(anonymous namespace)";
+
+/// Returns structures and classes above 64 bytes, sorted by size and name, with the namespaces and
+/// classes around them, as in names of functions. Those of the standard libraries are left out. A
+/// typedef stands in place of the name of its structure.
 pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
     let mut found = BTreeSet::new();
     debug.for_each_unit(|unit| {
@@ -46,11 +50,14 @@ impl Types {
         let mut entries = unit.entries();
         // The depth of the namespace that is left out, while inside it.
         let mut foreign: Option<isize> = None;
+        let mut scope = Scope::default();
         while let Ok(Some(entry)) = entries.next_dfs() {
             let depth = entry.depth();
             foreign = foreign.filter(|outside| depth > *outside);
             let name = entry.attr_value(DW_AT_name).and_then(|name| unit.attr_string(name).ok());
             let name = name.map(|name| String::from_utf8_lossy(&name).into_owned());
+            let whole = name.as_deref().map(|name| scope.name_at(depth, name));
+            scope.enter(entry.tag(), depth, name.as_deref());
             match entry.tag() {
                 gimli::DW_TAG_namespace
                     if name.as_deref().is_some_and(|name| FOREIGN.contains(&name)) =>
@@ -61,12 +68,12 @@ impl Types {
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                     let size = entry.attr_value(DW_AT_byte_size);
                     if let Some(size) = size.and_then(|size| size.udata_value()) {
-                        self.structures.insert(entry.offset(), (size, name));
+                        self.structures.insert(entry.offset(), (size, whole));
                     }
                 }
                 gimli::DW_TAG_typedef => {
                     let of = entry.attr_value(DW_AT_type);
-                    if let (Some(AttributeValue::UnitRef(of)), Some(name)) = (of, name) {
+                    if let (Some(AttributeValue::UnitRef(of)), Some(name)) = (of, whole) {
                         self.typedefs.push((of, name));
                     }
                 }
@@ -88,14 +95,65 @@ impl Types {
     }
 }
 
+/// The namespaces and classes around an entry, each with its depth.
+#[derive(Default)]
+struct Scope(Vec<(isize, String)>);
+
+impl Scope {
+    /// Returns the whole name of an entry.
+    fn name_at(&mut self, depth: isize, name: &str) -> String {
+        self.leave(depth);
+        let around = self.0.iter().map(|(_, name)| name.as_str());
+        around.chain([name]).collect::<Vec<_>>().join("::")
+    }
+
+    fn leave(&mut self, depth: isize) {
+        self.0.retain(|(outside, _)| *outside < depth);
+    }
+
+    /// Notes that the entries below one are inside it.
+    fn enter(&mut self, tag: DwTag, depth: isize, name: Option<&str>) {
+        self.leave(depth);
+        let name = match tag {
+            gimli::DW_TAG_namespace => name.unwrap_or(ANONYMOUS),
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => name.unwrap_or_default(),
+            _ => return,
+        };
+        if !name.is_empty() {
+            self.0.push((depth, name.to_owned()));
+        }
+    }
+}
+
 /// Whether it is no type of the C library or of a compiler.
 fn is_own(name: &str) -> bool {
+    let plain = name.split('<').next().unwrap_or(name);
+    let name = plain.rsplit("::").next().unwrap_or(plain);
     !name.starts_with(['_', '{']) && name != "FILE"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_the_namespaces_and_classes_around_them() {
+        let (mut scope, space, class) =
+            (Scope::default(), gimli::DW_TAG_namespace, gimli::DW_TAG_class_type);
+        scope.enter(space, 1, Some("http"));
+        assert_eq!(scope.name_at(2, "Node"), "http::Node");
+        scope.enter(class, 2, Some("Node"));
+        assert_eq!(scope.name_at(3, "Part"), "http::Node::Part");
+        scope.enter(space, 1, None);
+        assert_eq!(scope.name_at(2, "Node"), "(anonymous namespace)::Node");
+        assert_eq!(scope.name_at(1, "Other"), "Other");
+        assert!(
+            is_own("http::Node")
+                && is_own("Pair<std::_Any>")
+                && !is_own("http::__node")
+                && !is_own("_IO_FILE")
+        );
+    }
 
     #[test]
     fn a_typedef_replaces_the_name_of_its_structure() {

@@ -1,12 +1,13 @@
 //! Sums of samples, and how far they may be from the truth.
 //!
 //! Variances of different stacks and sizes are added. The standard error is the square root. Of
-//! samples whose class has an exact count, the variances are added by class: if they are `v` of the
-//! class's `V`, the variance is `v - v² / V`, because the rest of the class is known as well
-//! ([`crate::calibration`]). Blocks of which no sample was taken may be anywhere, so two samples
-//! more are assumed, one of them among these.
+//! samples whose class has an exact count, the variances are added by pool: if they are `v` of the
+//! pool's `V`, in bytes of the classes, the variance is `v - v² / V`, because the rest of the pool
+//! is known as well ([`crate::calibration`]). Blocks of which no sample was taken may be anywhere,
+//! so two samples more are assumed, one of them among these. What does not go with these bytes, as
+//! the number of blocks where their sizes differ, is not known better than before.
 
-use crate::profile::{ClassErrors, Counts, Profile, Sample};
+use crate::profile::{Counts, Pool, Profile, Sample};
 use crate::variance::{self, Estimate, Kind};
 use crate::views::value::Value;
 
@@ -18,7 +19,7 @@ pub(crate) struct Tally {
     /// The variances of blocks and bytes, for each [`Kind`].
     variances: [Variances; 2],
     /// Samples of classes with exact counts.
-    classes: Vec<Part>,
+    pools: Vec<Part>,
     /// Whether these are all samples of a profile.
     is_whole: bool,
     /// The samples among the live blocks, and among all allocations.
@@ -31,15 +32,24 @@ struct Variances {
     bytes: f64,
 }
 
-/// Some samples of a class.
+/// Some samples of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
-    class: usize,
+    pool: usize,
     kind: Kind,
-    /// All samples of the class.
-    all: ClassErrors,
-    /// The sum of their variances, and those of variances times sizes and squares of sizes.
-    sums: [f64; 3],
+    /// All samples of the pool.
+    all: Pool,
+    sums: Sums,
+}
+
+/// Sums of variances and covariances. A unit is a byte of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sums {
+    units: f64,
+    blocks: f64,
+    blocks_and_units: f64,
+    bytes: f64,
+    bytes_and_units: f64,
 }
 
 impl Tally {
@@ -47,17 +57,18 @@ impl Tally {
     pub(crate) fn of(sample: &Sample, profile: &Profile) -> Tally {
         let mut tally = Tally { counts: sample.counts, ..Tally::default() };
         for kind in Kind::ALL {
-            if let Some(step) = sample.unsampled {
-                tally.variances[kind as usize] =
-                    Variances::of_unsampled(kind.blocks(&sample.counts), step);
-                continue;
-            }
             let before = sample.counts - sample.correction;
-            let estimate = variance::of(before, kind, profile.period);
+            let estimate = match sample.class {
+                Some(class) => {
+                    let size = profile.classes[class].size;
+                    variance::of_sample(before, kind, size, profile.period)
+                }
+                None => variance::of(before, kind, profile.period),
+            };
             tally.samples[kind as usize] = estimate.samples;
-            let class = sample.class.map(|class| (class, profile.classes[class]));
-            match class.filter(|(_, all)| all.variance[kind as usize] > 0.0) {
-                Some((class, all)) => tally.classes.push(Part::new(class, kind, all, estimate)),
+            let part = sample.class.map(|class| Part::new(profile, class, kind, estimate));
+            match part.filter(|part| part.all.variance > 0.0) {
+                Some(part) => tally.pools.push(part),
                 None if sample.size.is_none() && profile.is_sampled() => {
                     let bytes = kind.bytes(&before) as f64;
                     tally.variances[kind as usize] = Variances::of_any_sizes(bytes, profile.period);
@@ -80,11 +91,11 @@ impl Tally {
     pub(crate) fn add(&mut self, other: &Tally) {
         self.counts += other.counts;
         self.add_variances(other.variances);
-        for part in &other.classes {
-            let is_same = |known: &&mut Part| (known.class, known.kind) == (part.class, part.kind);
-            match self.classes.iter_mut().find(is_same) {
-                Some(known) => known.add(part),
-                None => self.classes.push(*part),
+        for part in &other.pools {
+            let is_same = |known: &&mut Part| (known.pool, known.kind) == (part.pool, part.kind);
+            match self.pools.iter_mut().find(is_same) {
+                Some(known) => known.sums.add(part.sums),
+                None => self.pools.push(*part),
             }
         }
         self.samples = [0, 1].map(|at| self.samples[at] + other.samples[at]);
@@ -102,7 +113,7 @@ impl Tally {
     }
 
     fn variance(&self, kind: Kind) -> Variances {
-        let parts = self.classes.iter().filter(|part| part.kind == kind);
+        let parts = self.pools.iter().filter(|part| part.kind == kind);
         parts.fold(self.variances[kind as usize], |mut sum, part| {
             sum.add(part.variance(self.is_whole));
             sum
@@ -153,13 +164,6 @@ impl Variances {
         Variances { blocks: f64::INFINITY, bytes: bytes * period as f64 }
     }
 
-    /// Of blocks that were counted, whose sizes may differ by `step` bytes. All may have the same
-    /// one.
-    fn of_unsampled(blocks: i64, step: u64) -> Variances {
-        let most = blocks as f64 * step as f64;
-        Variances { blocks: 0.0, bytes: most * most / 12.0 }
-    }
-
     fn add(&mut self, other: Variances) {
         self.blocks += other.blocks;
         self.bytes += other.bytes;
@@ -167,27 +171,49 @@ impl Variances {
 }
 
 impl Part {
-    fn new(class: usize, kind: Kind, all: ClassErrors, estimate: Estimate) -> Part {
+    fn new(profile: &Profile, class: usize, kind: Kind, estimate: Estimate) -> Part {
+        let class = profile.classes[class];
+        let pool = class.pools[kind as usize];
+        let all = profile.pools[kind as usize][pool];
         let Estimate { size, variance, .. } = estimate;
-        Part { class, kind, all, sums: [variance, size * variance, size * size * variance] }
-    }
-
-    fn add(&mut self, other: &Part) {
-        self.sums.iter_mut().zip(other.sums).for_each(|(sum, other)| *sum += other);
+        let [by_unit, by_size] = [class.size * variance, size * variance];
+        let sums = Sums {
+            units: class.size * by_unit,
+            blocks: variance,
+            blocks_and_units: by_unit,
+            bytes: size * by_size,
+            bytes_and_units: size * by_unit,
+        };
+        Part { pool, kind, all, sums }
     }
 
     fn variance(&self, is_whole: bool) -> Variances {
-        let [sum, by_size, by_square] = self.sums;
-        if sum <= 0.0 {
+        let Sums { units, blocks, blocks_and_units, bytes, bytes_and_units } = self.sums;
+        if units <= 0.0 {
             return Variances::default();
         }
-        let all = self.all.variance[self.kind as usize];
-        let one = if is_whole { 0.0 } else { all / self.all.samples[self.kind as usize].max(1.0) };
-        let blocks = (sum + one) * ((all - sum).max(0.0) + one) / (all + 2.0 * one);
-        // What the sizes differ by within the class is not known better than before.
-        let size = by_size / sum;
-        let of_sizes = (by_square - by_size * size).max(0.0);
-        Variances { blocks, bytes: of_sizes + size * size * blocks }
+        let all = self.all.variance;
+        let one = if is_whole { 0.0 } else { all / self.all.samples.max(1.0) };
+        let left = (units + one) * ((all - units).max(0.0) + one) / (all + 2.0 * one);
+        let of = |own: f64, shared: f64| {
+            let apart = own - shared * shared / units;
+            // What is less is an error of the computation.
+            let apart = if apart > 1e-9 * own { apart } else { 0.0 };
+            apart + (shared / units).powi(2) * left
+        };
+        let least = if is_whole { self.all.spread } else { 0.0 };
+        let blocks = of(blocks, blocks_and_units).max(least);
+        Variances { blocks, bytes: of(bytes, bytes_and_units) }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, other: Sums) {
+        self.units += other.units;
+        self.blocks += other.blocks;
+        self.blocks_and_units += other.blocks_and_units;
+        self.bytes += other.bytes;
+        self.bytes_and_units += other.bytes_and_units;
     }
 }
 
