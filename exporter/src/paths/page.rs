@@ -78,6 +78,7 @@ mod tests {
     use crate::routes;
     use crate::settings::Settings;
     use http_body_util::BodyExt;
+    use rquickjs::{CatchResultExt, CaughtError, Ctx, Module, Runtime};
     use std::io::Read;
 
     fn asked(headers: &[(HeaderName, &str)]) -> (StatusCode, HeaderMap, Bytes) {
@@ -100,6 +101,38 @@ mod tests {
             assert!(!outside.contains(sign), "{sign}");
         }
         assert!(!PLAIN.contains("/*STYLE*/") && !PLAIN.contains("/*SCRIPT*/"));
+    }
+
+    /// Parses a script as a module, as a browser does. Returns the error with its line.
+    fn parsed(script: &str) -> Result<(), String> {
+        let declare = |ctx: Ctx<'_>| {
+            let declared = Module::declare(ctx.clone(), "script", script).catch(&ctx);
+            declared.map(|_| ()).map_err(|error| described(&error, script))
+        };
+        rquickjs::Context::full(&Runtime::new().unwrap()).unwrap().with(declare)
+    }
+
+    fn described(error: &CaughtError<'_>, script: &str) -> String {
+        let CaughtError::Exception(exception) = error else { return error.to_string() };
+        let stack = exception.stack().unwrap_or_default();
+        let number = stack.split(':').nth(1).and_then(|number| number.parse::<usize>().ok());
+        let line = script.lines().nth(number.unwrap_or_default().saturating_sub(1));
+        format!("{}: {}", exception.message().unwrap_or_default(), line.unwrap_or_default())
+    }
+
+    #[test]
+    fn its_script_has_no_errors_of_syntax_and_no_two_things_of_one_name() {
+        let (_, rest) = PLAIN.split_once("<script type=\"module\">").unwrap();
+        let (script, _) = rest.split_once("</script>").unwrap();
+        assert_eq!(parsed(script), Ok(()));
+        for (line, why) in [
+            ("function refresh() {}", "invalid redefinition of global identifier in module code"),
+            ("const token = 1;", "invalid redefinition of global identifier"),
+            ("const one = 1);", "expecting ';'"),
+        ] {
+            let wrong = parsed(&format!("{script}{line}\n")).unwrap_err();
+            assert_eq!(wrong, format!("{why}: {line}"));
+        }
     }
 
     #[test]
