@@ -66,10 +66,16 @@ fn whole(source: &Source, question: Question<'_>, arguments: &MapArguments) -> O
         Source::Exporter(exporter) => from_exporter(exporter, question, arguments.arena)?,
         Source::File(path) => from_file(path, arguments.arena)?,
     };
+    let heaps: Vec<&Heap> = old.iter().chain([&heap]).collect();
+    if let (Source::File(path), Some(arena)) = (source, arguments.arena) {
+        // An exporter refuses an arena that does not exist. A file has the runs alone.
+        if heaps.iter().all(|heap| heap.runs.is_empty()) {
+            return Err(Failure::new(format!("{} has no run of arena {arena}", path.display())));
+        }
+    }
     if arguments.json {
         return Ok(heap.to_json());
     }
-    let heaps: Vec<&Heap> = old.iter().chain([&heap]).collect();
     let scale = Scale::of(&heaps, arguments.cell.map(u64::from), width(arguments));
     let has_colour = !arguments.letters && wants_colour();
     Ok(match &old {

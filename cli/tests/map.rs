@@ -176,6 +176,8 @@ fn a_token_opens_what_asks_for_one() {
 #[test]
 fn what_fails_is_said_in_a_line() {
     let (_exporter, address) = exporter();
+    let empty = file("no-runs.json").to_str().unwrap().to_owned();
+    std::fs::write(&empty, "{\"page\":4096,\"runs\":[],\"next\":null}").unwrap();
     let nonsense = file("nonsense.json");
     std::fs::write(&nonsense, "{}").unwrap();
     let nonsense = nonsense.to_str().unwrap();
@@ -192,6 +194,11 @@ fn what_fails_is_said_in_a_line() {
         (
             vec![&address, "--arena", "4000"],
             format!("{address} refused with 404: no such arena: 4000"),
+        ),
+        (vec![&empty, "--arena", "77"], format!("{empty} has no run of arena 77")),
+        (
+            vec![&empty, "--arena", "77", "--diff", &empty],
+            format!("{empty} has no run of arena 77"),
         ),
         (
             vec!["unix:/nowhere"],

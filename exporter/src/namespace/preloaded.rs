@@ -159,6 +159,10 @@ impl Namespace for Preloaded {
     fn map(&self, part: Part) -> Result<Vec<u8>, Error> {
         let mut text: Vec<u8> = Vec::new();
         let (to, append) = ((&raw mut text).cast(), Some(super::append as WriteCallback));
+        // The library takes this and what lies above for sets of arenas.
+        if part.arena.is_some_and(|arena| arena >= ALL) {
+            return Err(Error::NoEntry);
+        }
         let (arena, from) = (part.arena.unwrap_or(ALL), ptr::without_provenance(part.from));
         // SAFETY: `append` takes any text and is given the vector, which outlives the call.
         result(unsafe { (self.map)(append, to, arena, from, part.most) }).map(|()| text)
@@ -344,8 +348,10 @@ mod tests {
         let part = Part { arena: None, from: 64, most: 1 };
         let text = String::from_utf8(namespace.map(part).unwrap()).unwrap();
         assert_eq!(text.matches("\"base\":").count(), 1, "{text}");
-        let none = Part { arena: Some(4000), ..part };
-        assert_eq!(namespace.map(none), Err(Error::NoEntry));
+        for arena in [4000, ALL, ALL + 1] {
+            let none = Part { arena: Some(arena), ..part };
+            assert_eq!(namespace.map(none), Err(Error::NoEntry), "{arena}");
+        }
         assert!(namespace.map_at(64).starts_with(b"{\"page\":4096,\"run\":null,"));
     }
 }

@@ -183,8 +183,11 @@ mod tests {
             let answer = said(map(&context(), &get(path)));
             assert_eq!(answer, (400, format!("{expected}\n")), "{path}");
         }
-        let answer = said(map(&context(), &get("/map?arena=4000")));
-        assert_eq!(answer, (404, "no such arena: 4000\n".to_string()));
+        // The last ones stand for sets of arenas in keys.
+        for arena in [4000, 4096, 4097] {
+            let answer = said(map(&context(), &get(&format!("/map?arena={arena}"))));
+            assert_eq!(answer, (404, format!("no such arena: {arena}\n")));
+        }
     }
 
     #[test]
