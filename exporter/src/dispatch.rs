@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
@@ -90,6 +90,9 @@ impl Dispatch {
         match whole(body, limit).await {
             Ok(body) => {
                 arrived();
+                if let Some(refused) = refuse_body(route, &body) {
+                    return refused;
+                }
                 self.answer(route, Request::from_parts(head, body)).await
             }
             Err(Unread::TooLong) => {
@@ -221,6 +224,20 @@ where
     Ok(bytes.into())
 }
 
+/// Refuses a POST with a body that says something where nothing reads it. JSON's `null` says
+/// nothing, as for a key that is triggered.
+fn refuse_body(route: &Route, body: &[u8]) -> Option<Answer> {
+    let is_read = route.takes_body || route.method != Method::POST;
+    if is_read || matches!(body.trim_ascii(), b"" | b"null") {
+        return None;
+    }
+    let reason = format_args!(
+        "{} takes no body: leave it empty; parameters stand behind a ? in the path",
+        route.path
+    );
+    Some(line(StatusCode::BAD_REQUEST, reason))
+}
+
 /// Makes an answer on the reading thread, if there is memory for it.
 fn read(
     route: &'static Route,
@@ -238,8 +255,8 @@ fn read(
     answer
 }
 
-fn wrong_method(methods: &[hyper::Method]) -> Answer {
-    let names: Vec<&str> = methods.iter().map(hyper::Method::as_str).collect();
+fn wrong_method(methods: &[Method]) -> Answer {
+    let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
     let names = names.join(", ");
     let mut answer = line(StatusCode::METHOD_NOT_ALLOWED, format_args!("use {names}"));
     if let Ok(allowed) = HeaderValue::from_str(&names) {
@@ -254,7 +271,7 @@ mod tests {
     use crate::Exporter;
     use crate::answer::{BINARY, body};
     use crate::route::First;
-    use crate::testing::{get, said};
+    use crate::testing::{get, post, said};
     use hyper::body::Frame;
     use std::pin::Pin;
     use std::task::{Context as Task, Poll};
@@ -269,11 +286,12 @@ mod tests {
     const fn slow(longest: usize) -> Route {
         Route {
             path: "/slow",
-            method: hyper::Method::GET,
+            method: Method::GET,
             surface: Surface::Admin,
             place: Place::Reader,
             open: false,
             alone: true,
+            takes_body: true,
             body: longest,
             first: Some(First {
                 wait: |_| Ok(Some(Duration::from_secs(600))),
@@ -368,6 +386,37 @@ mod tests {
             let arrived = || panic!("it did not arrive");
             let asked = service.dispatch().asked(route, head, body, arrived);
             assert_eq!(said(runtime.block_on(asked)), answer);
+        }
+    }
+
+    #[test]
+    fn a_body_that_nothing_reads_is_refused() {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answer = |path: &str, body: &str| {
+            let asked = post(path, body).map(http_body_util::Full::new);
+            said(runtime.block_on(service.dispatch().serve(asked, || ())))
+        };
+        for path in [
+            "/dump",
+            "/monitor/start",
+            "/monitor/stop",
+            "/profile/reset",
+            "/profile/start",
+            "/profile/stop",
+        ] {
+            let refused = format!(
+                "{path} takes no body: leave it empty; parameters stand behind a ? in the path\n"
+            );
+            for body in ["{\"lg_sample\":20}", "{}", "0", "lg_sample=20"] {
+                assert_eq!(answer(path, body), (400, refused.clone()), "{path} {body}");
+            }
+        }
+        // They do nothing here, where there is no directory and no heap profile.
+        for (path, status) in [("/dump", 409), ("/monitor/start", 409), ("/profile/reset", 404)] {
+            for body in ["", " \n", "null\n"] {
+                assert_eq!(answer(path, body).0, status, "{path} {body}");
+            }
         }
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Route {
     pub(crate) open: bool,
     /// Whether only one request of all such paths is served at a time. The next one gets 409.
     pub(crate) alone: bool,
+    /// Whether a body says something. Other paths refuse one.
+    pub(crate) takes_body: bool,
     /// The bytes that a body may have even if the limit of the settings is lower.
     pub(crate) body: usize,
     /// Whether what changes during some time can be asked for.
@@ -79,8 +81,8 @@ const fn route(
     (surface, place): (Surface, Place),
     answer: Answers,
 ) -> Route {
-    let (open, alone, body, first) = (false, false, 0, None);
-    Route { path, method, surface, place, open, alone, body, first, answer }
+    let (open, alone, takes_body, body, first) = (false, false, false, 0, None);
+    Route { path, method, surface, place, open, alone, takes_body, body, first, answer }
 }
 
 impl Route {
@@ -90,8 +92,15 @@ impl Route {
         self
     }
 
+    /// Returns this route, for requests with a body.
+    pub(crate) const fn with_body(mut self) -> Route {
+        self.takes_body = true;
+        self
+    }
+
     /// Returns this route, for bodies of up to a mebibyte.
     pub(crate) const fn long(mut self) -> Route {
+        self.takes_body = true;
         self.body = 1 << 20;
         self
     }

@@ -11,7 +11,7 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/-/ready", Surface::Metrics, Place::Here, paths::health::ready).open(),
     get("/ctl", Surface::Admin, Place::Here, paths::ctl::list),
     get("/ctl/", Surface::Admin, Place::Reader, paths::ctl::read),
-    post("/ctl/", Surface::Admin, Place::Reader, paths::ctl::write),
+    post("/ctl/", Surface::Admin, Place::Reader, paths::ctl::write).with_body(),
     get("/metrics", Surface::Metrics, Place::Reader, paths::metrics::metrics),
     get("/doctor", Surface::Admin, Place::Reader, paths::doctor::doctor),
     post("/dump", Surface::Admin, Place::Reader, paths::dump::dump).alone(),
