@@ -14,7 +14,7 @@ use crate::worker::{Busy, Worker};
 use bytes::{Buf, BufMut, Bytes};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use std::error::Error;
@@ -23,6 +23,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+
+/// What paths of Go's net/http/pprof begin with.
+const GO_PATHS: &str = "/debug/pprof/";
+/// The header without which `go tool pprof` does not show the text of an error.
+const GO_ERROR: HeaderName = HeaderName::from_static("x-go-pprof");
 
 /// Answers requests of one surface.
 #[derive(Clone)]
@@ -43,6 +48,7 @@ impl Dispatch {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
+        let is_for_go = head.uri.path().starts_with(GO_PATHS);
         let (route, answer) = match self.route(&head) {
             Ok(route) => (Some(route), self.asked(route, head, body, arrived).await),
             Err(refused) => (None, *refused),
@@ -51,9 +57,13 @@ impl Dispatch {
         let mut answer = self.context.unsent.charge(answer, most);
         // Last, because the answer that is sent may be another one by now.
         self.context.counts.answered(route.map(routes::number), answer.status());
+        let is_error = answer.status().is_client_error() || answer.status().is_server_error();
         let headers = answer.headers_mut();
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        if is_for_go && is_error {
+            headers.insert(GO_ERROR, HeaderValue::from_static("1"));
+        }
         answer
     }
 
@@ -387,6 +397,37 @@ mod tests {
             let asked = service.dispatch().asked(route, head, body, arrived);
             assert_eq!(said(runtime.block_on(asked)), answer);
         }
+    }
+
+    #[test]
+    fn go_is_told_that_the_text_of_an_error_is_for_people() {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
+        let alone = "another dump or profile is being written: try again\n";
+        let unknown = "no such parameter: \"x\"; there are none here\n";
+        let flight = service.dispatch().context.flight.enter().unwrap();
+        for (path, header, status, text) in [
+            ("/debug/pprof/heap", Some("1"), 409, alone),
+            ("/debug/pprof/heap?debug=1", Some("1"), 409, alone),
+            ("/debug/pprof/cmdline?x", Some("1"), 400, unknown),
+            ("/debug/pprof/no", Some("1"), 404, "no such profile; GET /debug/pprof/ lists them\n"),
+            ("/debug/pprof/symbol", None, 200, "num_symbols: 1\n"),
+            ("/heap", None, 409, alone),
+            ("/no", None, 404, "no such path\n"),
+        ] {
+            let asked = get(path).map(http_body_util::Full::new);
+            let answer = runtime.block_on(service.dispatch().serve(asked, || ()));
+            let told = answer.headers().get("x-go-pprof").map(|value| value.to_str().unwrap());
+            assert_eq!(told, header, "{path}");
+            assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8", "{path}");
+            assert_eq!(said(answer), (status, text.into()), "{path}");
+        }
+        drop(flight);
+        let asked = get("/debug/pprof/heap").map(http_body_util::Full::new);
+        let answer = runtime.block_on(service.dispatch().serve(asked, || ()));
+        assert_eq!(answer.headers()["x-go-pprof"], "1");
+        assert_eq!(said(answer), (404, off.into()));
     }
 
     #[test]

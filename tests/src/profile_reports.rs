@@ -87,10 +87,21 @@ pub fn pprof_text(program: &Path, profile: &Path, options: &[&str]) -> String {
 
 /// As [`pprof_text`], by `go tool pprof`. It finds no names in programs that are not of Go.
 pub fn go_pprof_text(profile: &Path, options: &[&str]) -> String {
+    text_of(go_pprof(), Path::new(""), profile, options)
+}
+
+/// What `go tool pprof` says of a profile that it does not get.
+pub fn go_pprof_errors(profile: &Path) -> String {
+    let output = go_pprof().arg("-top").arg(profile).output().expect("pprof starts");
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn go_pprof() -> Command {
     let mut go = Command::new("go");
     // It keeps what it fetches.
     go.args(["tool", "pprof"]).env("PPROF_TMPDIR", scratch("go-tool-pprof"));
-    text_of(go, Path::new(""), profile, options)
+    go
 }
 
 fn text_of(mut tool: Command, program: &Path, profile: &Path, options: &[&str]) -> String {

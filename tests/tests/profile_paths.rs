@@ -1,6 +1,6 @@
 //! Heap profiles over HTTP, of a known program, as pprof and jeprof fetch them.
 
-use lumalloc_tests::profile_reports::{go_pprof_text, jeprof, pprof, pprof_text};
+use lumalloc_tests::profile_reports::{go_pprof_errors, go_pprof_text, jeprof, pprof, pprof_text};
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::serving::{Serving, ask, free_port, send, start};
 use lumalloc_tests::{cc, scratch};
@@ -334,6 +334,10 @@ fn the_profiler_is_stopped_started_and_begun_anew() {
 #[test]
 fn without_the_profiler_each_path_says_so() {
     let served = Served::start("");
+    let go = go_pprof_errors(Path::new(&served.address("/debug/pprof/heap")));
+    let reason = "server response: 404 Not Found - this process takes no heap profile: start it \
+                  with prof:true in LUMALLOC_CONF\n";
+    assert!(go.contains(reason), "{go}");
     let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
     for request in [
         "GET /heap",
