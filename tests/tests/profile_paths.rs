@@ -126,15 +126,16 @@ fn what_changes_is_told_by_pprof() {
     assert_eq!((change.alone("leaf"), change.total), (0, grown));
 }
 
-/// Returns the body of an answer that is no text.
-fn fetch(port: u16, path: &str) -> Vec<u8> {
+/// Returns the status and the body of an answer that is no text.
+fn fetch(port: u16, path: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("the request leaves");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an answer");
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a body");
-    answer.split_off(end + 4)
+    let body = answer.split_off(end + 4);
+    (split(&String::from_utf8_lossy(&answer)).0, body)
 }
 
 /// Returns the difference of two profiles between which the program frees its blocks, one after
@@ -151,10 +152,32 @@ fn while_freed(served: &Served, input: &mut ChildStdin, pause: Duration) -> Vec<
             }
             input.write_all(&[b'x'; 90]).expect("the program reads");
         });
-        let file = fetch(served.port, "/debug/pprof/heap?seconds=1");
+        let (_, file) = fetch(served.port, "/debug/pprof/heap?seconds=1");
         is_done.store(true, Relaxed);
         file
     })
+}
+
+/// A reset between the two readings leaves no difference to tell. One before the first reading does
+/// no harm, so the test tries again with a longer pause before it.
+#[test]
+fn a_reset_meanwhile_is_said() {
+    let mut served = Served::start(EXACT);
+    let mut input = served.running.0.stdin.take().expect("piped");
+    let refused = (0..7).find_map(|tries| {
+        // Something to forget.
+        input.write_all(&[b'x'; 8]).expect("the program reads");
+        let (reset, answer) = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| fetch(served.port, "/debug/pprof/heap?seconds=2"));
+            std::thread::sleep(Duration::from_millis(25 << tries));
+            (served.ask("POST /profile/reset").0, asked.join().expect("an answer"))
+        });
+        assert_eq!(reset, "200");
+        let (status, body) = answer;
+        (status != "200").then(|| (status, String::from_utf8(body).expect("text")))
+    });
+    let text = "the samples were reset between the two profiles\n";
+    assert_eq!(refused, Some(("409".to_owned(), text.to_owned())));
 }
 
 /// What was freed meanwhile is a negative number in the file.
