@@ -165,7 +165,7 @@ fn type_of(name: &str) -> Option<Type> {
     });
     let Some((container, arguments)) = known else { return type_of_module(&parts) };
     let mut arguments = split(arguments, ",");
-    if arguments.iter().all(|argument| is_placeholder(argument)) {
+    if arguments.iter().all(|argument| is_placeholder(container, argument)) {
         let last = parts.last().and_then(|part| generic(part)).filter(|(head, _)| head.is_empty());
         let own = split(last?.1, ",");
         arguments = own.into_iter().take(arguments.len()).collect();
@@ -211,16 +211,20 @@ fn generic(part: &str) -> Option<(&str, &str)> {
     Some((head, &rest[..rest.rfind('>')?]))
 }
 
-/// Whether an argument is the parameter of a container and not a type.
-fn is_placeholder(argument: &str) -> bool {
+/// Whether an argument is the parameter of a container and not a type. Only names of Rust have
+/// parameters, where a type has its crate before it. The containers of C++ begin with small letters
+/// or `_`, and `vector<A>` has a class `A`.
+fn is_placeholder(container: &str, argument: &str) -> bool {
     let argument = argument.trim();
-    argument.len() == 1 && argument.starts_with(char::is_uppercase)
+    let is_letter = argument.len() == 1 && argument.starts_with(char::is_uppercase);
+    is_letter && container.starts_with(char::is_uppercase)
 }
 
 /// An argument of a container that says something. What is in a box may be a closure.
 fn element_of(container: &str, argument: &str) -> Option<String> {
     let of_box = || BOXES.contains(&container).then(|| closure(argument)).flatten();
-    element(argument).or_else(of_box)
+    let is_known = !is_placeholder(container, argument);
+    is_known.then(|| element(argument)).flatten().or_else(of_box)
 }
 
 /// A closure, with the name that all builds have: `main::{closure#0}`.
@@ -246,7 +250,7 @@ fn element(argument: &str) -> Option<String> {
         || is_slice
         || is_number
         || is_condition;
-    (!is_placeholder(argument) && !is_helper && !is_code && !is_noise).then(|| plain(argument))
+    (!is_helper && !is_code && !is_noise).then(|| plain(argument))
 }
 
 /// An element without the parts of the library around it.
@@ -390,6 +394,13 @@ mod tests {
     #[test]
     fn functions_of_cpp_name_the_type() {
         for (functions, expected) in [
+            // A class may have a name of one letter, as a parameter has in names of Rust.
+            (
+                "std::__new_allocator<A>::allocate < std::vector<A, std::allocator<A> >::reserve",
+                "vector<A>",
+            ),
+            ("std::unique_ptr<A, std::default_delete<A> >::reset", "unique_ptr<A>"),
+            ("std::_Rb_tree<A, A, std::_Identity<A>, std::less<A> >::_M_copy<false>", "set<A>"),
             (
                 "std::__new_allocator<Widget>::allocate < \
                  std::vector<Widget, std::allocator<Widget> >::reserve",
