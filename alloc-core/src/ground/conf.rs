@@ -38,9 +38,19 @@ pub(crate) fn read_all(record: &mut Record) -> Options {
         }
     });
     warn_of_other_variable();
+    if options.prof_leak_error && !options.prof_final {
+        message::write(LEAK_ERROR_ALONE);
+        if options.abort_conf {
+            fatal::bad_option();
+        }
+    }
     options.complete();
     options
 }
+
+/// As in jemalloc, which does nothing at exit then. Here what leaked is reported all the same.
+const LEAK_ERROR_ALONE: &[u8] = b"<lumalloc>: prof_leak_error is set without prof_final: \
+    no profile will tell what leaked\n";
 
 /// Warns if `_RJEM_MALLOC_CONF` is set. Programs with a prefixed jemalloc read that variable, and a
 /// user who moves away from one would not notice that nothing reads it any more.
