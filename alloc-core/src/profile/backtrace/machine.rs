@@ -25,6 +25,14 @@ mod numbers {
 
 pub(super) use numbers::{FRAME_POINTER, STACK_POINTER};
 
+/// Where the system has put the registers of the code that a signal has interrupted, in bytes from
+/// the stack pointer at the return from the handler: the frame pointer, the stack pointer and the
+/// address of the instruction. `None`: they are not looked for. Source: `ucontext_t`.
+#[cfg(target_arch = "x86_64")]
+pub(super) const INTERRUPTED: Option<[usize; 3]> = Some([120, 160, 168]);
+#[cfg(target_arch = "aarch64")]
+pub(super) const INTERRUPTED: Option<[usize; 3]> = None;
+
 /// Where a frame pointer points: to the caller's frame pointer, with the return address behind.
 pub(super) const FRAME_WORDS: usize = 2;
 

@@ -231,6 +231,7 @@ fn caller(at: &Registers, rule: Packed, checked: &mut Checked) -> Option<Registe
     match rule.rule() {
         Rule::End => None,
         Rule::Unknown => by_frame_pointer(at, checked),
+        Rule::Signal => interrupted(at, checked),
         Rule::Step(step) => follow(at, step, checked),
     }
 }
@@ -324,6 +325,21 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
     Some(Registers { back, stack, frame })
 }
 
+/// Returns the registers of the code that a signal has interrupted, where its handler returns. The
+/// handler may have a stack of its own.
+#[cold]
+#[inline(never)]
+fn interrupted(at: &Registers, checked: &mut Checked) -> Option<Registers> {
+    let [frame, stack, instruction] = machine::INTERRUPTED?;
+    let mut word = |offset: usize| checked.word(at.stack, at.stack.wrapping_add(offset));
+    let (frame, stack, instruction) = (word(frame)?, word(stack)?, word(instruction)?);
+    if !is_above(stack, at.stack) {
+        *checked = Checked::new(stack);
+    }
+    // One further, as if a call stood there.
+    Some(Registers { back: instruction.wrapping_add(1), stack, frame })
+}
+
 /// Follows the chain of frame pointers.
 #[cold]
 #[inline(never)]
@@ -385,6 +401,44 @@ mod tests {
         let count =
             std::thread::spawn(|| take(&mut [0; DEEPEST], DEEPEST)).join().expect("a stack");
         assert!((3..40).contains(&count), "{count}");
+    }
+
+    static IN_HANDLER: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+
+    extern "C" fn handler(_: c_int) {
+        let mut stack = [0; 64];
+        let count = take(&mut stack, DEEPEST);
+        let found = stack.iter().take(count);
+        IN_HANDLER.iter().zip(found).for_each(|(place, back)| place.store(*back, Relaxed));
+    }
+
+    #[inline(never)]
+    fn interrupted_here() {
+        // SAFETY: the signal has a handler.
+        assert_eq!(core::hint::black_box(unsafe { libc::raise(libc::SIGUSR2) }), 0);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_stack_goes_on_behind_a_signal_handler() {
+        let room = std::vec![0_u8; 64 << 10].leak();
+        let other =
+            libc::stack_t { ss_sp: room.as_mut_ptr().cast(), ss_flags: 0, ss_size: 64 << 10 };
+        // SAFETY: the stack is this thread's and stays.
+        assert_eq!(unsafe { libc::sigaltstack(&raw const other, core::ptr::null_mut()) }, 0);
+        for flags in [0, libc::SA_ONSTACK] {
+            // SAFETY: all-zero bytes are a valid value.
+            let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+            (action.sa_sigaction, action.sa_flags) = (handler as *const () as usize, flags);
+            // SAFETY: the handler takes the number of the signal.
+            unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, core::ptr::null_mut()) };
+            IN_HANDLER.iter().for_each(|place| place.store(0, Relaxed));
+            interrupted_here();
+            let found: Vec<usize> = IN_HANDLER.iter().map(|place| place.load(Relaxed)).collect();
+            let function = interrupted_here as *const () as usize;
+            let at = found.iter().position(|back| back.wrapping_sub(function) < 4096);
+            assert!(at.is_some_and(|at| at > 2 && found.get(at + 1) != Some(&0)), "{found:x?}");
+        }
     }
 
     /// Code that a program compiles while it runs has no unwind tables.

@@ -26,6 +26,8 @@ pub(super) enum Rule {
     End,
     /// The tables do not know the address.
     Unknown,
+    /// The code is the return from a signal handler, where the system allows to go on.
+    Signal,
     /// The caller's values are stored near the CFA.
     Step(Step),
 }
@@ -60,6 +62,8 @@ const STEP: u64 = 3;
 const KIND: u64 = 0b11;
 const BY_FRAME: u64 = 1 << 2;
 const OWN: u64 = 1 << 4;
+/// Tells [`Rule::Signal`] from [`Rule::End`].
+const SIGNAL: u64 = END | 1 << 5;
 
 impl Rule {
     /// Returns the rule as one word.
@@ -67,6 +71,7 @@ impl Rule {
         let word = match self {
             Rule::End => END,
             Rule::Unknown => UNKNOWN,
+            Rule::Signal => SIGNAL,
             Rule::Step(step) => step.word(),
         };
         // Each of these has a kind, which is not 0.
@@ -111,6 +116,7 @@ impl Packed {
     pub(super) fn rule(self) -> Rule {
         let word = self.0.get();
         match word & KIND {
+            END if word == SIGNAL => return Rule::Signal,
             END => return Rule::End,
             UNKNOWN => return Rule::Unknown,
             _ => {}
@@ -334,7 +340,7 @@ mod tests {
             assert!(!is_plain(Step { back: Some(offset), ..usual }));
         }
         assert!(!is_plain(Step { back: None, ..usual }));
-        for rule in [Rule::End, Rule::Unknown] {
+        for rule in [Rule::End, Rule::Unknown, Rule::Signal] {
             assert!(rule.pack().plain().is_none() && !rule.pack().is_own());
         }
     }
@@ -376,7 +382,7 @@ mod tests {
 
     #[test]
     fn fixed_a_rule_that_does_not_fit_ends_the_walk() {
-        for rule in [Rule::End, Rule::Unknown] {
+        for rule in [Rule::End, Rule::Unknown, Rule::Signal] {
             assert_eq!(rule.pack().rule(), rule);
         }
         assert_eq!(Rule::Step(step(Base::Stack, 1 << 26)).fitting(), Rule::End);

@@ -93,9 +93,9 @@ unsafe fn read_function(record: usize, address: usize) -> Option<Found> {
         let bytes = cursor.uleb()? as usize;
         cursor.advance(bytes)?;
     }
-    // Values that a signal handler's caller had lie at places that are not followed.
+    // Where the values of the interrupted code lie, the system has settled.
     let rule = if common.is_signal {
-        Rule::End
+        Rule::Signal
     } else {
         frame_program::rule(&common, cursor, begin, address)?
     };
