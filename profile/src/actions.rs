@@ -8,6 +8,7 @@ use crate::leaks::Leaks;
 use crate::sink::{Sink, Text};
 use crate::{log, monitor, mprof, reason, standard_streams};
 use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use lumalloc::{control, intervals, message, options};
 
 /// Does from now on, and when the process exits, what the options ask for: `lg_prof_interval`,
@@ -96,12 +97,28 @@ pub fn fail() -> ! {
 
 /// Called each time that 2^`opt.lg_prof_interval` bytes were allocated.
 extern "C" fn at_interval() {
-    write_profile(Cause::Interval, b"a profile");
+    write_automatic(Cause::Interval);
 }
 
 /// Called when more memory is held than ever before, under `prof.gdump`.
 extern "C" fn at_maximum() {
-    write_profile(Cause::Maximum, b"a profile");
+    write_automatic(Cause::Maximum);
+}
+
+/// The error of the last profile that an interval or a maximum asked for. 0: it was written.
+static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
+
+/// Writes a profile as [`write_profile`]. What the last one was refused for is not told again,
+/// because there may be one in each second.
+fn write_automatic(cause: Cause) {
+    let told = |path: &CStr, error| {
+        if LAST_ERROR.swap(error, Relaxed) != error {
+            tell_unwritten(b"a profile", path, error);
+        }
+    };
+    if dump::to_file_or(None, cause, told).is_ok() {
+        LAST_ERROR.store(0, Relaxed);
+    }
 }
 
 /// Writes a profile, unless the prefix is empty or the process takes none. If it cannot be written,

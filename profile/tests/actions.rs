@@ -205,6 +205,8 @@ fn what_cannot_be_written_is_said() {
     for (options, what, end) in [
         ("prof:true,prof_final:true", "the profile at exit", "0.f.heap"),
         ("prof:true,lg_prof_interval:23", "a profile", "0.i0.heap"),
+        // Some ten profiles, of which the first one is told.
+        ("prof:true,lg_prof_interval:20", "a profile", "0.i0.heap"),
         ("prof:true,prof_log:true", "the log of samples", "0.json"),
         ("monitor:true", "the file of the heap monitor", "0.events"),
     ] {
