@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// At most so many anomalies are kept. The others are counted.
 const ANOMALIES: usize = 1000;
+/// For at most so many deletions all live blocks are searched.
+const SEARCHES: u64 = 100;
 
 /// What is shown.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub struct Options {
 pub(super) enum Anomaly {
     /// A deletion where no block was, of which the allocator complained.
     BadAddress(Event),
+    /// A deletion inside a block.
+    InsideBlock(Block, Event),
     /// A second deletion: the block if it is known, and both.
     DoubleDeletion(Option<Block>, Event, Event),
     /// An allocation that returned the address of a live block.
@@ -69,7 +73,7 @@ impl Analysis {
         for event in recording.events() {
             let event = event?;
             let step = ledger.apply(&event);
-            findings.add(step, &event, recording);
+            findings.add(step, &event, recording, &ledger);
             if let Step::Deleted(block) = step
                 && options.deleted > 0
                 && choice.has_block(&block, Some(&event), event.time, names)
@@ -108,12 +112,13 @@ struct Findings {
     unseen: u64,
     unlisted: Vec<Event>,
     more_unlisted: u64,
+    searches: u64,
     /// The last deletion at each address where no block is live.
     gone: HashMap<u64, (Option<Block>, Event)>,
 }
 
 impl Findings {
-    fn add(&mut self, step: Step, event: &Event, recording: &Recording) {
+    fn add(&mut self, step: Step, event: &Event, recording: &Recording, ledger: &Ledger) {
         match event.is_allocation() {
             true => self.allocations += 1,
             false => self.deletions += 1,
@@ -129,13 +134,15 @@ impl Findings {
             Step::Deleted(block) => {
                 self.gone.insert(event.address, (Some(block), *event));
             }
-            Step::Unknown => self.unknown(event, recording),
+            Step::Unknown => self.unknown(event, recording, ledger),
         }
     }
 
-    fn unknown(&mut self, event: &Event, recording: &Recording) {
+    fn unknown(&mut self, event: &Event, recording: &Recording, ledger: &Ledger) {
         if let Some((block, first)) = self.gone.get(&event.address).copied() {
             self.anomaly(Anomaly::DoubleDeletion(block, first, *event));
+        } else if let Some(block) = self.block_around(event, ledger) {
+            self.anomaly(Anomaly::InsideBlock(block, *event));
         } else if recording.may_be_old(event.time) {
             self.unseen += 1;
             self.gone.insert(event.address, (None, *event));
@@ -148,6 +155,11 @@ impl Findings {
                 false => self.more_unlisted += 1,
             }
         }
+    }
+
+    fn block_around(&mut self, event: &Event, ledger: &Ledger) -> Option<Block> {
+        self.searches += 1;
+        if self.searches <= SEARCHES { ledger.around(event.address) } else { None }
     }
 
     fn anomaly(&mut self, anomaly: Anomaly) {
@@ -182,6 +194,10 @@ mod tests {
     fn what(anomaly: &Anomaly) -> (&'static str, u64, Option<u64>) {
         match anomaly {
             Anomaly::BadAddress(event) => ("bad", event.time - START, None),
+            Anomaly::InsideBlock(block, event) => {
+                let before = block.allocation().map(|event| event.time - START);
+                ("inside", event.time - START, before)
+            }
             Anomaly::LiveAddress(block, event) => {
                 let before = block.allocation().map(|event| event.time - START);
                 ("live", event.time - START, before)
@@ -216,6 +232,9 @@ mod tests {
                 (15, new(0x10), 0),
                 (16, delete(0x10), 0),
                 (17, delete(0x10), 0),
+                (18, new(0x40), 0),
+                (19, delete(0x44), 0),
+                (20, delete(0x48), 0),
             ],
         );
         let file = file.message(18, "<lumalloc>: invalid free of 0x20");
@@ -226,9 +245,10 @@ mod tests {
             ("double", 13, Some(12)),
             ("live", 15, Some(14)),
             ("double", 17, Some(16)),
+            ("inside", 19, Some(18)),
         ];
         assert_eq!(found.anomalies.iter().map(what).collect::<Vec<_>>(), expected);
-        assert_eq!((found.allocations, found.deletions, found.deleted_unseen), (2, 7, 1));
+        assert_eq!((found.allocations, found.deletions, found.deleted_unseen), (3, 9, 1));
     }
 
     /// A thread that was just allocating it when the recording began recorded nothing, and the list

@@ -79,6 +79,12 @@ impl Dump<'_, '_> {
                     writeln!(self.out, "bad address {:#x}: no block was there", event.address)?;
                     self.event("deleted", event)?;
                 }
+                Anomaly::InsideBlock(block, event) => {
+                    let (address, around) = (event.address, block.address);
+                    writeln!(self.out, "inner address {address:#x}: inside the block {around:#x}")?;
+                    self.origin(Some(block))?;
+                    self.event("deleted", event)?;
+                }
                 Anomaly::DoubleDeletion(block, first, second) => {
                     writeln!(self.out, "double deletion {:#x}", second.address)?;
                     self.origin(block.as_ref())?;

@@ -95,6 +95,7 @@ pub(super) fn one(
 fn anomaly(recording: &Recording, names: &Names<'_>, anomaly: &Anomaly) -> Json {
     let (kind, block, first, second) = match anomaly {
         Anomaly::BadAddress(event) => ("bad address", None, None, event),
+        Anomaly::InsideBlock(block, event) => ("inner address", Some(block), None, event),
         Anomaly::DoubleDeletion(block, first, second) => {
             ("double deletion", block.as_ref(), Some(first), second)
         }

@@ -103,6 +103,16 @@ impl Ledger {
         }
     }
 
+    /// The live block around an address that is not its first byte, of those that an event
+    /// allocated. All blocks are looked at.
+    pub(super) fn around(&self, address: u64) -> Option<Block> {
+        let is_inside = |block: &&Block| {
+            let offset = address.wrapping_sub(block.address);
+            !block.is_old() && offset > 0 && offset < block.size
+        };
+        self.live.values().find(is_inside).copied()
+    }
+
     /// How many events there were.
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -164,6 +174,8 @@ mod tests {
         };
         assert_eq!(second.size, 32);
         assert_eq!((ledger.count(), ledger.last()), (7, START + 20));
+        let around = |address| ledger.around(address).map(|block| block.address);
+        assert_eq!([0x10, 0x41, 0x57, 0x58].map(around), [None, Some(0x30), Some(0x30), None]);
         let live: Vec<u64> = ledger.into_live().iter().map(|block| block.address).collect();
         assert_eq!(live, [0x50, 0x30, 0x10]);
     }
