@@ -9,7 +9,7 @@
 //! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 45] = [
+pub(crate) const ALWAYS: [&str; 44] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -24,7 +24,6 @@ pub(crate) const ALWAYS: [&str; 45] = [
     "front::cache::real_cache",
     "front::supply",
     "front::miss::take",
-    "front::modes::hardened::sweep::at_exit",
     "front::modes::operators::note",
     "profile::backtrace::modules",
     "profile::backtrace::own_module",
@@ -85,11 +84,13 @@ const TABLES: &str = "lumalloc::ground::size_class";
 
 /// Large tables of which most programs use a small part. They lie behind the small variables, so
 /// that these share a few pages; a page that is written to is a process's own memory.
-pub(crate) const SPARSE: [&str; 25] = [
+pub(crate) const SPARSE: [&str; 27] = [
     "lumalloc::back::map::page_words::ROOT",
     "lumalloc::back::metadata::CHUNKS",
     "lumalloc::front::life::explicit::PLACES",
+    "lumalloc::front::life::helper::STATE",
     "lumalloc::front::modes::guarded::TABLE",
+    "lumalloc::front::supply::suspects_elsewhere::COPY",
     "lumalloc::ground::conf_record::RECORD",
     "lumalloc::ground::prof_prefix::CURRENT",
     "lumalloc::ground::prof_prefix::OPTION",

@@ -76,8 +76,10 @@ pub fn end() -> bool {
     if options::current().prof_leak {
         standard_streams::give_memory_back();
     }
-    // What is refused for other reasons was not asked for.
-    let _ = stop_log();
+    if log::is_begun_here() {
+        // What is refused was told, or was not asked for.
+        let _ = stop_log();
+    }
     end_monitor();
     let _ = mprof::save_or(tell_unwritten_mprof);
     if options::current().prof_final {

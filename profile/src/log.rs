@@ -69,6 +69,12 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
     })
 }
 
+/// Returns whether this process has begun a log. The log of a parent process is not to be ended at
+/// the exit of a child: it may be long, and nothing is written.
+pub(crate) fn is_begun_here() -> bool {
+    BEGUN_BY.load(Ordering::Relaxed) == this_process()
+}
+
 /// Ends the log, and writes it.
 ///
 /// # Errors
@@ -95,7 +101,7 @@ fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
         let log = control::profile::stop_log()?;
         // The file of a log that was begun before a fork is that of the parent process, which may
         // write to it still.
-        let is_own = BEGUN_BY.load(Ordering::Relaxed) == this_process();
+        let is_own = is_begun_here();
         let is_given = IS_GIVEN.load(Ordering::Relaxed);
         let origin = if is_given { Name::Given } else { Name::MadeUp };
         is_own.then(|| (log, path.clone(), origin))
