@@ -9,7 +9,7 @@ use crate::profile::Pool;
 use crate::variance::{self, Kind};
 
 /// The samples that are expected in a pool at least, if there are as many in all.
-const ENOUGH: f64 = 16.0;
+const ENOUGH: f64 = 8.0;
 
 /// A size class, and the exact counts of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,8 +108,8 @@ mod tests {
         // The chances are 0.0624 of 64 bytes, 0.2212 of 256 and 0.6321 of 1024.
         let counts = [(64, 100), (256, 20), (512, 16), (1024, 100), (2048, 3)];
         let pools = Pools::of(&classes(&counts), Kind::Live, 1024);
-        assert_eq!(pools.of_class, [0, 0, 0, 1, 1], "the last one has too few");
-        assert_eq!(pools.bytes, [6400.0 + 5120.0 + 8192.0, 102_400.0 + 6144.0]);
+        assert_eq!(pools.of_class, [0, 0, 1, 1, 1], "the last one has too few");
+        assert_eq!(pools.bytes, [6400.0 + 5120.0, 8192.0 + 102_400.0 + 6144.0]);
         assert!(pools.spread[0] > 0.0 && pools.spread[1] > 0.0);
         let few = Pools::of(&classes(&counts[..2]), Kind::Live, 1024);
         assert_eq!((few.of_class, few.bytes), (vec![0, 0], vec![11_520.0]));

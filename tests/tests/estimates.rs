@@ -190,7 +190,7 @@ fn estimates_are_exact_in_sum_while_the_exporter_is_scraped() {
         // Neighbours of which few samples are expected are corrected together with the class.
         for (count, kind) in counts.iter().zip(["live_blocks", "allocations"]) {
             let estimate = sum(sizes, kind);
-            assert!((estimate - count).abs() <= 0.02 * count, "{class}: {estimate} of {note}");
+            assert!((estimate - count).abs() <= 0.04 * count, "{class}: {estimate} of {note}");
         }
     }
 }

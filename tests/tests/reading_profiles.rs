@@ -126,7 +126,7 @@ fn functions_and_types_of_cpp_are_named() {
     assert_eq!(row(&text, "Functions", "shop::inlined"), (3072, 1));
     assert_eq!(row(&text, "Functions", "shop::around").0, 0);
     assert_eq!(row(&text, "Sizes", "3000 bytes"), (3072, 1));
-    assert_eq!(row(&text, "Types", "Widget"), (10 * 224, 10));
+    assert_eq!(row(&text, "Types", "shop::Widget"), (10 * 224, 10));
     assert_eq!(row(&text, "Types", "vector<shop::Widget>").1, 1);
     assert_eq!(row(&text, "Types", "std::string").1, 1);
     assert_eq!(row(&text, "Types", "shared_ptr<shop::Widget>").1, 1);
