@@ -45,6 +45,9 @@ struct Run {
     samples: f64,
 }
 
+/// The largest ratio that is wanted.
+const WANTED: f64 = 1.02;
+
 /// `lumalloc-bench -- sampling [--rounds N]`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -104,11 +107,13 @@ fn markdown(runs: &[Vec<Run>], rounds: u32, facts: &[(String, String)]) -> Strin
     );
     let header = ["loop", "ns a block", "ratio", "quartiles", "ns a sample"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let mut missed = 0;
     for ((name, words), runs) in LOADS.iter().zip(runs) {
         let median = |of: fn(&Run) -> f64| {
             Figure::of(runs.iter().map(of)).map_or(0.0, |figure| figure.median)
         };
         let (time, ratio) = (median(|run| run.nanoseconds), median(|run| run.ratio));
+        missed += usize::from(ratio >= WANTED + 0.0005);
         let blocks: f64 = words[1].parse().unwrap_or(0.0);
         let many = if words[0] == "pairs" { 10.0 * blocks } else { blocks };
         let sample = (ratio - 1.0) * time * many / median(|run| run.samples).max(1.0);
@@ -120,7 +125,12 @@ fn markdown(runs: &[Vec<Run>], rounds: u32, facts: &[(String, String)]) -> Strin
             format!("{sample:.0}"),
         ]);
     }
-    text + &aligned(&rows)
+    let count = LOADS.len();
+    let wanted = match missed {
+        0 => "reached".to_owned(),
+        _ => format!("**missed** in {missed} of {count} loops"),
+    };
+    text + &aligned(&rows) + &format!("\nWanted: at most {WANTED} in each loop: {wanted}.\n")
 }
 
 #[cfg(test)]
