@@ -42,8 +42,8 @@ pub enum Refusal {
 static NAME: NameLock = NameLock::new();
 /// Whether the program gave the name. Used under the lock of the name.
 static IS_GIVEN: AtomicBool = AtomicBool::new(false);
-/// The process that began the log, as the number of forks before it, and 1. 0: none. Used under the
-/// lock of the name.
+/// The process that began the log, as the number of forks before it, and 1. 0: none. Written under
+/// the lock of the name.
 static BEGUN_BY: AtomicU64 = AtomicU64::new(0);
 static FILES: Numbered = Numbered::new(".json");
 

@@ -114,4 +114,15 @@ __attribute__((unused)) static void *private_pages(size_t bytes) {
     return pages;
 }
 
+__attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);
+
+/* How many background threads the library has, as its keys say. */
+__attribute__((unused)) static size_t library_threads(void) {
+    uint64_t epoch = 1;
+    size_t count, length = sizeof count;
+    CHECK(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) == 0);
+    CHECK(mallctl("stats.background_thread.num_threads", &count, &length, NULL, 0) == 0);
+    return count;
+}
+
 #endif

@@ -7,17 +7,7 @@
 
 #include "proc_common.h"
 
-__attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);
-
 enum { BLOCKS = 40000, SIZE = 1000 };
-
-static size_t background_threads(void) {
-    uint64_t epoch = 1;
-    size_t count, length = sizeof count;
-    CHECK(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) == 0);
-    CHECK(mallctl("stats.background_thread.num_threads", &count, &length, NULL, 0) == 0);
-    return count;
-}
 
 static size_t fill_and_free(void) {
     static char *blocks[BLOCKS];
@@ -46,7 +36,7 @@ static void go_on(void) {
 
 static void child(void) {
     alarm(60);
-    size_t threads = background_threads(), full = fill_and_free();
+    size_t threads = library_threads(), full = fill_and_free();
     go_on();
     size_t left = rss_kib();
     bool on = false;
@@ -62,7 +52,7 @@ int main(void) {
     go_on();
     /* The thread rests, or it was never started. */
     usleep(500000);
-    say("threads=%zu\n", background_threads());
+    say("threads=%zu\n", library_threads());
     long made = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (made == 0) child();
     int status;

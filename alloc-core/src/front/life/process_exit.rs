@@ -11,7 +11,7 @@ use crate::front::cache::real_cache::Thread;
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::hardened::sweep;
 use crate::front::supply::{suspects, suspects_elsewhere};
-use crate::ground::sync::patience;
+use crate::ground::sync::wait;
 use crate::middle::passes::decay_pass::PASS;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -25,8 +25,8 @@ extern "C" fn at_exit() {
         return;
     }
     // Meanwhile no pass moves blocks, and no thread gets its first cache or ends.
-    let Some(_pass) = patience::within_a_time(|| PASS.try_lock()) else { return };
-    let Some(mut registry) = patience::within_a_time(|| REGISTRY.try_lock()) else { return };
+    let Some(_pass) = wait::within_a_time(|| PASS.try_lock()) else { return };
+    let Some(mut registry) = wait::within_a_time(|| REGISTRY.try_lock()) else { return };
     suspects_elsewhere::all(&mut registry, mine);
     if mine.is_some() && registry::CACHES.get() == 1 {
         sweep::at_exit(|class, block| caches().any(|cache| suspects::holds(cache, class, block)));

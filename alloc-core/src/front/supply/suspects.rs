@@ -7,7 +7,7 @@
 
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::patience;
+use crate::ground::sync::wait;
 use crate::middle::blocks::misuse_report;
 use crate::middle::owners::owner::OwnerState;
 
@@ -46,7 +46,7 @@ pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
 /// process exits. Returns `false`, and does nothing, if another thread, or this one, is inside the
 /// cache.
 pub(crate) fn all(cache: &RealCache) -> bool {
-    let state = patience::within_a_time(|| cache.owner.state.try_lock());
+    let state = wait::within_a_time(|| cache.owner.state.try_lock());
     let Some(state) = state else { return false };
     if cache.emptied.is_set() {
         // Its blocks went back, and were looked at, while the thread slept.

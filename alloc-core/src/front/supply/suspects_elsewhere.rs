@@ -10,7 +10,7 @@ use crate::front::cache::registry::{self, Locked};
 use crate::ground::cache_limits;
 use crate::ground::heap_sort::heap_sort;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::patience;
+use crate::ground::sync::wait;
 use crate::middle::blocks::misuse_report;
 use core::cell::UnsafeCell;
 
@@ -18,15 +18,15 @@ use core::cell::UnsafeCell;
 const MOST: usize = 1 << 18;
 
 /// Room for the blocks of one bin. Its pages are not touched before the exit.
-struct Copy(UnsafeCell<[*mut u8; cache_limits::MOST as usize]>);
+struct BinCopy(UnsafeCell<[*mut u8; cache_limits::MOST as usize]>);
 
 // SAFETY: used by the holder of the registry's lock only.
-unsafe impl Sync for Copy {}
+unsafe impl Sync for BinCopy {}
 
-static COPY: Copy = Copy(UnsafeCell::new([core::ptr::null_mut(); cache_limits::MOST as usize]));
+static COPY: BinCopy =
+    BinCopy(UnsafeCell::new([core::ptr::null_mut(); cache_limits::MOST as usize]));
 
 /// A block that was found misused in a cache.
-#[derive(Clone, Copy)]
 struct Suspect {
     cache: &'static RealCache,
     class: SizeClass,
@@ -57,7 +57,7 @@ pub(crate) fn all(_registry: &mut Locked<'_>, mine: Option<&Thread>) {
         }
     }
     let mut is_misused = |suspect: &Suspect| suspect.is_misused(copy);
-    if patience::last(&mut suspects, |it| is_misused(it).unwrap_or(true))
+    if wait::retain_lasting(&mut suspects, |it| is_misused(it).unwrap_or(true))
         && let Some(found) = suspects.iter().flatten().find(|it| is_misused(it) == Some(true))
     {
         misuse_report::held_twice(found.class, found.block);

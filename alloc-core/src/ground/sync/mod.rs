@@ -8,7 +8,7 @@ pub(crate) mod lock_rank;
 #[allow(unsafe_code)]
 pub(crate) mod lock;
 #[cfg(not(loom))]
-pub(crate) mod patience;
+pub(crate) mod wait;
 pub(crate) mod following;
 #[cfg_attr(loom, allow(unsafe_code))]
 pub(crate) mod gate;

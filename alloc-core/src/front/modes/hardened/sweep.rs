@@ -15,7 +15,7 @@ use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::patience;
+use crate::ground::sync::wait;
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::misuse_report;
@@ -54,7 +54,7 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
 /// Looks at the canary of a large block.
 fn see_large(extent: &Extent, address: usize) {
     let is_wrong = || !is_intact(extent, address);
-    if is_wrong() && patience::lasts(is_wrong) {
+    if is_wrong() && wait::lasts(is_wrong) {
         large_canary::report(extent);
     }
 }
@@ -77,7 +77,7 @@ fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
         let address = slab.base() + slot * class.size();
         let block = core::ptr::with_exposed_provenance_mut(address);
         let is_wrong = || find(slab, block, is_held) != Found::Right;
-        if is_wrong() && patience::lasts(is_wrong) {
+        if is_wrong() && wait::lasts(is_wrong) {
             report(slab, block, find(slab, block, is_held));
         }
     }

@@ -19,8 +19,8 @@ pub(crate) fn lasts(mut is_so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Removes those of which `is_so` is not true for a time. Returns whether some are left.
-pub(crate) fn last<T>(some: &mut [Option<T>], mut is_so: impl FnMut(&T) -> bool) -> bool {
+/// Removes those of which `is_so` does not stay true for a time. Returns whether some are left.
+pub(crate) fn retain_lasting<T>(some: &mut [Option<T>], mut is_so: impl FnMut(&T) -> bool) -> bool {
     let is_left = |some: &[Option<T>]| some.iter().any(Option::is_some);
     is_left(some)
         && lasts(|| {
