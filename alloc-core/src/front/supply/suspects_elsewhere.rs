@@ -57,9 +57,9 @@ pub(crate) fn all(_registry: &mut Locked<'_>, mine: Option<&Thread>) {
         }
     }
     let mut is_misused = |suspect: &Suspect| suspect.is_misused(copy);
-    if wait::retain_lasting(&mut suspects, |it| is_misused(it).unwrap_or(true))
-        && let Some(found) = suspects.iter().flatten().find(|it| is_misused(it) == Some(true))
-    {
+    let is_left = wait::retain_lasting(&mut suspects, |it| is_misused(it).unwrap_or(true));
+    let mut is_seen = |it: &Suspect| wait::within_a_time(|| is_misused(it)) == Some(true);
+    if is_left && let Some(found) = suspects.iter().flatten().find(|it| is_seen(it)) {
         misuse_report::held_twice(found.class, found.block);
     }
 }
@@ -73,9 +73,9 @@ impl Suspect {
 }
 
 /// Returns a misused block of a class that a cache holds, if there is one. Returns `None` if
-/// another thread, or this one, is inside the cache.
+/// another thread, or this one, stays inside the cache.
 fn find(cache: &RealCache, class: SizeClass, copy: &mut [*mut u8]) -> Option<Option<*mut u8>> {
-    let state = cache.owner.state.try_lock()?;
+    let state = wait::for_a_moment(|| cache.owner.state.try_lock())?;
     let blocks = cache.see_bin(class, copy);
     heap_sort(blocks);
     Some(suspects::among(&state, class, blocks))

@@ -11,6 +11,9 @@ const BETWEEN: u64 = 20;
 /// A lock is tried so often, with a millisecond between two tries.
 const TRIES: usize = 50;
 
+/// How often a lock is tried without a pause: for some 30 microseconds.
+const SPINS: usize = 1000;
+
 /// Returns whether something is so, and stays so for a time.
 pub(crate) fn lasts(mut is_so: impl FnMut() -> bool) -> bool {
     (1..LOOKS).all(|_| {
@@ -33,12 +36,21 @@ pub(crate) fn retain_lasting<T>(some: &mut [Option<T>], mut is_so: impl FnMut(&T
 
 /// Takes a lock by `attempt`, which is repeated for a time. Returns `None` if it is held all the
 /// time, as by a thread that this one has interrupted.
-pub(crate) fn within_a_time<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+pub(crate) fn within_a_time<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     attempt().or_else(|| {
         (0..TRIES).find_map(|_| {
             sleep(1);
             attempt()
         })
+    })
+}
+
+/// Takes a lock by `attempt`, which is repeated for a few microseconds. Returns `None` if it is held
+/// for longer, as by a thread that does not run.
+pub(crate) fn for_a_moment<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+    (0..SPINS).find_map(|_| {
+        core::hint::spin_loop();
+        attempt()
     })
 }
 
