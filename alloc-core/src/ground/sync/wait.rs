@@ -45,8 +45,8 @@ pub(crate) fn within_a_time<T>(mut attempt: impl FnMut() -> Option<T>) -> Option
     })
 }
 
-/// Takes a lock by `attempt`, which is repeated for a few microseconds. Returns `None` if it is held
-/// for longer, as by a thread that does not run.
+/// Takes a lock by `attempt`, which is repeated for a few microseconds. Returns `None` if it is
+/// held for longer, as by a thread that does not run.
 pub(crate) fn for_a_moment<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     (0..SPINS).find_map(|_| {
         core::hint::spin_loop();
