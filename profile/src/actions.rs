@@ -5,8 +5,8 @@
 
 use crate::dump::{self, Cause};
 use crate::leaks::Leaks;
-use crate::sink::{Sink, Text};
-use crate::{log, monitor, mprof, reason, standard_streams};
+use crate::messages::{Messages, tell_unwritten};
+use crate::{log, monitor, mprof, standard_streams};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use lumalloc::{control, intervals, message, options};
@@ -214,21 +214,6 @@ fn tell_unwritten_mprof(path: &CStr, error: c_int) {
     tell_unwritten(b"the data of mprof", path, error);
 }
 
-/// Says that a file could not be written. It is out of line, so that the text is on the stack only
-/// then.
-#[cold]
-#[inline(never)]
-fn tell_unwritten(what: &[u8], path: &CStr, error: c_int) {
-    let mut messages = Messages;
-    let mut text = Text::new(&mut messages);
-    text.bytes(b"<lumalloc>: ").bytes(what).bytes(b" could not be written to ");
-    text.bytes(path.to_bytes()).bytes(b": ");
-    reason::put(&mut text, error);
-    text.bytes(b"\n");
-    text.end();
-    message::warned();
-}
-
 /// Reports what is still allocated. Returns whether that is an error.
 fn report_leaks() -> bool {
     control::profile::settle_thread();
@@ -238,13 +223,4 @@ fn report_leaks() -> bool {
     }
     leaks.write(&mut Messages);
     options::current().prof_leak_error
-}
-
-struct Messages;
-
-impl Sink for Messages {
-    fn put(&mut self, bytes: &[u8]) -> bool {
-        message::write(bytes);
-        true
-    }
 }

@@ -106,11 +106,12 @@ impl File {
         unsafe { libc::fchown(self.0, owner, group) == 0 }
     }
 
-    fn read(&self, buffer: &mut [u8]) -> usize {
+    fn read(&self, buffer: &mut [u8]) -> Result<usize, c_int> {
         loop {
-            let read = system_calls::read(self.0, buffer);
-            if read >= 0 || last_error() != libc::EINTR {
-                return usize::try_from(read).unwrap_or(0);
+            match usize::try_from(system_calls::read(self.0, buffer)) {
+                Ok(read) => return Ok(read),
+                Err(_) if last_error() == libc::EINTR => {}
+                Err(_) => return Err(last_error()),
             }
         }
     }
@@ -129,20 +130,23 @@ impl Drop for File {
     }
 }
 
-/// Calls `see` with the contents of a file, piece by piece. A file that cannot be read has none.
-pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
+/// Calls `see` with the contents of a file, piece by piece.
+///
+/// # Errors
+/// The system's error number, if the file cannot be read to its end.
+pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) -> Result<(), c_int> {
     keep_errno(|| {
-        let Ok(file) = File::open(path, libc::O_RDONLY) else { return };
+        let file = File::open(path, libc::O_RDONLY)?;
         // It lies on the stack of a thread, which may have little.
         let mut buffer = [0; 1024];
         loop {
-            let length = file.read(&mut buffer);
+            let length = file.read(&mut buffer)?;
             if length == 0 {
-                return;
+                return Ok(());
             }
             see(buffer.get(..length).unwrap_or_default());
         }
-    });
+    })
 }
 
 /// Fills a buffer from a place in a file. Returns `None` if it cannot be filled.

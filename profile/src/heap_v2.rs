@@ -20,7 +20,7 @@
 //! left out: jeprof divides by the chance that one is sampled, which is 0 for them. The lines that
 //! begin with `#` are notes: jeprof leaves out what it does not know.
 
-use crate::file::for_each_piece;
+use crate::mappings;
 use crate::notes;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
@@ -82,7 +82,7 @@ pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
     });
     write_stacks(&mut text, threads, lg_sample, accumulates);
     text.bytes(b"\nMAPPED_LIBRARIES:\n");
-    for_each_piece(c"/proc/self/maps", |piece| {
+    mappings::for_each_piece(|piece| {
         text.bytes(piece);
     });
     text.end()

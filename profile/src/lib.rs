@@ -11,6 +11,7 @@ extern crate std;
 pub(crate) mod decimal;
 pub mod sink;
 pub mod reason;
+pub(crate) mod messages;
 #[allow(unsafe_code)]
 pub(crate) mod scratch;
 pub(crate) mod table;

@@ -1,6 +1,7 @@
 //! The files that are mapped into the process, from `/proc/self/maps`, with their build-ids.
 
-use crate::file::{for_each_piece, read_at};
+use crate::file::{self, read_at};
+use crate::messages;
 use core::ffi::CStr;
 
 /// The longest line that is read: numbers, and a path.
@@ -41,7 +42,7 @@ pub(crate) fn for_each(see: impl FnMut(&Mapping<'_>)) {
 /// As [`for_each`], with room for a line that is not on the stack of the thread.
 pub(crate) fn for_each_by(room: &mut Room, mut see: impl FnMut(&Mapping<'_>)) {
     let mut file = FileBegin::new();
-    for_each_line(c"/proc/self/maps", room, |line| {
+    for_each_line(room, |line| {
         let Some(line) = parse(line) else { return };
         file.note(&line);
         if line.may_run && !line.name.is_empty() {
@@ -98,10 +99,15 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(1, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Calls `see` with each line of a file. Of a line that is too long the end is left out.
-fn for_each_line(path: &CStr, line: &mut Room, mut see: impl FnMut(&[u8])) {
+/// Calls `see` with the table, piece by piece. If it cannot be read, a message says so.
+pub(crate) fn for_each_piece(see: impl FnMut(&[u8])) {
+    messages::note_mappings(file::for_each_piece(c"/proc/self/maps", see));
+}
+
+/// Calls `see` with each line of the table. Of a line that is too long the end is left out.
+fn for_each_line(line: &mut Room, mut see: impl FnMut(&[u8])) {
     let mut length = 0;
-    for_each_piece(path, |piece| {
+    for_each_piece(|piece| {
         for byte in piece {
             if *byte == b'\n' {
                 see(line.get(..length).unwrap_or_default());
@@ -263,7 +269,7 @@ mod tests {
         let own = std::env::current_exe().expect("this program").into_os_string();
         let own = own.into_encoded_bytes();
         let mut begin = None;
-        for_each_line(c"/proc/self/maps", &mut [0; LONGEST_LINE], |line| {
+        for_each_line(&mut [0; LONGEST_LINE], |line| {
             let line = parse(line).filter(|line| line.offset == 0 && line.name == &own[..]);
             begin = begin.or(line.map(|line| line.start));
         });

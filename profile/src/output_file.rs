@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(write_whole(&c_path(&path), Name::Given, |_| false), Err(libc::EIO));
         assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
         let mut seen = std::vec::Vec::new();
-        for_each_piece(&c_path(&path), |piece| seen.extend_from_slice(piece));
+        for_each_piece(&c_path(&path), |piece| seen.extend_from_slice(piece)).expect("contents");
         assert_eq!(seen, b"one two");
         let mut part = [0; 3];
         assert_eq!(read_at(&c_path(&path), 4, &mut part).map(|()| part), Some(*b"two"));
@@ -215,7 +215,7 @@ mod tests {
         let path = c_path(&pipe);
         let put = |sink: &mut dyn Sink| sink.put(&[7; MORE_THAN_A_PIPE_HOLDS]);
         assert_eq!(write_whole(&path, Name::Given, put), Err(libc::ENXIO), "nobody reads it");
-        for_each_piece(&path, |piece| panic!("nobody wrote {piece:?}"));
+        for_each_piece(&path, |piece| panic!("nobody wrote {piece:?}")).expect("a pipe");
         let mut reader = std::fs::File::options().read(true).write(true).open(&pipe).expect("it");
         let writer = std::thread::spawn(move || write_whole(&path, Name::Given, put));
         let mut read = std::vec![0; MORE_THAN_A_PIPE_HOLDS];
@@ -380,7 +380,8 @@ mod tests {
         let long = CString::new([b'x'; LONGEST_PATH]).expect("a path");
         assert_eq!(write_whole(&long, Name::Given, put), Err(libc::ENAMETOOLONG));
         let mut seen = 0;
-        for_each_piece(c"/nowhere/at/all", |_| seen += 1);
+        assert_eq!(for_each_piece(c"/nowhere/at/all", |_| seen += 1), Err(libc::ENOENT));
+        assert_eq!(for_each_piece(c"/", |_| seen += 1), Err(libc::EISDIR));
         assert_eq!(seen, 0);
     }
 }

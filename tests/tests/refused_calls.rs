@@ -172,6 +172,30 @@ fn a_misuse_is_told_where_the_list_of_mappings_cannot_be_read() {
     assert!(errors.lines().count() > 3, "otherwise they are there: {errors}");
 }
 
+/// The profile is whole but for the mappings. Whoever writes it and whoever reads it is told.
+#[test]
+fn a_profile_says_where_the_list_of_mappings_cannot_be_read() {
+    for (kind, error) in [("open", "permission denied"), ("read", "input/output error")] {
+        for format in ["heap_v2", "pprof"] {
+            let conf = format!(
+                "prof:true,prof_final:true,prof_accum:true,lg_prof_sample:0,prof_format:{format}"
+            );
+            let (directory, status, errors) = refused(kind, "work", &conf);
+            let expected = format!(
+                "<lumalloc>: profiles have no mappings, so that no functions are found: \
+                 /proc/self/maps: {error}\n"
+            );
+            assert_eq!((status.as_str(), errors), ("exit 0", expected), "{format}");
+            let [file] = &files(&directory)[..] else { panic!("{format}: not one file") };
+            let (status, text, errors) = command(&directory, &["heap", file]);
+            let expected = "lumalloc: heap: warning: the list of mapped files is missing, because \
+                            /proc/self/maps could not be read when the file was written; \
+                            addresses have no names\n";
+            assert_eq!((status.as_str(), errors.as_str()), ("exit 0", expected), "{text}");
+        }
+    }
+}
+
 /// The callers come from the stack itself, which no call is needed to read.
 #[test]
 fn a_misuse_is_told_where_memory_cannot_be_read_by_a_call() {

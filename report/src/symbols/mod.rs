@@ -50,11 +50,18 @@ pub struct Symbols {
     files: Files,
 }
 
+/// Why no address of a profile has a name.
+const NO_MAPPINGS: &str = "the list of mapped files is missing, because /proc/self/maps could not \
+    be read when the file was written; addresses have no names";
+
 impl Symbols {
     /// Finds the names of all locations.
     pub fn of(profile: &Profile, search: &Search) -> Symbols {
         let mut symbols = Symbols::default();
         symbols.files = Files::find(profile, search, &mut symbols.notes);
+        if profile.mappings.is_empty() && profile.locations.iter().any(|at| at.lines.is_empty()) {
+            symbols.notes.push(NO_MAPPINGS.to_owned());
+        }
         let mut known = Known::default();
         for location in &profile.locations {
             let mut frames: Vec<Frame> = match location.lines.as_slice() {
@@ -373,6 +380,18 @@ mod tests {
     fn notes_do_not_control_the_terminal() {
         let note = "/nowhere/\u{fffd}[2Jx: no such file or directory; its addresses have no names";
         assert_eq!(names(&profile("/nowhere/\x1b[2Jx")).1, [note]);
+    }
+
+    #[test]
+    fn a_profile_without_mappings_says_why_it_has_no_names() {
+        let mut bare = profile("/nowhere/x");
+        bare.mappings.clear();
+        bare.locations.iter_mut().for_each(|location| location.mapping = None);
+        let note = "the list of mapped files is missing, because /proc/self/maps could not be read \
+                    when the file was written; addresses have no names";
+        assert_eq!(names(&bare).1, [note]);
+        bare.locations.clear();
+        assert_eq!(names(&bare).1, [""; 0]);
     }
 
     #[test]
