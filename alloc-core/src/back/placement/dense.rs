@@ -10,7 +10,8 @@
 //! ([`backing`](super::huge_page_policy::backing)), an arena takes new memory by whole chunks. A
 //! chunk is 2 MiB that the system is asked to back by one huge page before it is touched, so one
 //! fault brings in what 512 would. Only runs that will be filled are taken so
-//! ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class of which a
+//! ([`crate::back::page_allocator::Memory::Filled`]): large blocks where such blocks are filled
+//! ([`super::evidence`]), slabs of a class of which a
 //! thread has filled many, and other slabs as far as [`super::untouched`] allows. The chunk has
 //! memory from its first touch on, so its rest counts as dirty. The rest is kept for more
 //! such runs. When none was taken for a step of decay, it is open to all requests.
@@ -22,6 +23,7 @@
 //! becomes one mapping again ([`huge::back`](crate::back::runs::huge::back)). See
 //! [`crate::back::runs::chunk_notes`].
 
+use super::evidence::Evidence;
 use super::huge_page_policy::Heap;
 use super::memory::Request;
 use super::untouched::{self, Claim};
@@ -45,11 +47,18 @@ pub(in crate::back) struct Rest {
     is_open: bool,
     /// Whether only the size of this arena counts, because the program made it and it has bounds.
     is_alone: bool,
+    /// Whether runs that are expected to be filled are.
+    evidence: Evidence,
 }
 
 impl Rest {
-    pub(in crate::back) const NONE: Rest =
-        Rest { run: None, is_used: false, is_open: false, is_alone: false };
+    pub(in crate::back) const NONE: Rest = Rest {
+        run: None,
+        is_used: false,
+        is_open: false,
+        is_alone: false,
+        evidence: Evidence::NONE,
+    };
 
     fn set(&mut self, run: InHand) {
         untouched::LEFT.fetch_add(run.pages(), Relaxed);
@@ -60,6 +69,11 @@ impl Rest {
         let run = self.run.take_if(|run| fits(run))?;
         untouched::LEFT.fetch_sub(run.pages(), Relaxed);
         Some(InHand::hold(run, ExtentState::Dirty))
+    }
+
+    /// What the arena knows of its runs that are expected to be filled.
+    pub(in crate::back) fn evidence(&mut self) -> &mut Evidence {
+        &mut self.evidence
     }
 
     /// The pages of the rest.

@@ -34,6 +34,7 @@ pub(in crate::back) fn take(
     let allowed = Allowed { blocks: thp::backs_blocks(), chunks: thp::backs_chunks() };
     let made = match huge_page_policy::backing(request, heap, allowed) {
         Backing::Small => None,
+        Backing::Chunk if !is_filled(runs, rest, heap, request) => None,
         Backing::Chunk => rest.take_chunk(runs, bounds, request).map(|run| (run, pages)),
         // The bounds have admitted the pages of the request.
         Backing::Own { pages: whole }
@@ -45,7 +46,18 @@ pub(in crate::back) fn take(
             .or_else(|| long_block::take(runs, request, whole).map(|run| (run, pages))),
     };
     drop(claim);
-    made.or_else(|| Some((runs.take_addresses(pages, align)?, pages)))
+    made.or_else(|| {
+        let run = runs.take_addresses(pages, align)?;
+        if request.is_expected() {
+            rest.evidence().note(run.base(), pages);
+        }
+        Some((run, pages))
+    })
+}
+
+/// Returns whether a run that is expected to be filled will be, by what is known of others.
+fn is_filled(runs: &FreeRuns, rest: &mut Rest, heap: Heap, request: Request) -> bool {
+    !request.is_expected() || rest.evidence().are_filled(heap.used, runs.provider())
 }
 
 /// Takes a run at low addresses for an arena that holds `held` pages. No page of it counts as new,

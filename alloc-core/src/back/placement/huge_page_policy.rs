@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | perhaps hardly written | any | small pages |
 //! | written, up to 4 MiB | small, or much of it waits in chunks already | small pages |
-//! | written, up to 4 MiB | large, and little of it waits | a part of a chunk |
+//! | written, up to 4 MiB | large, and little of it waits | a part of a chunk, if such runs were filled ([`super::evidence`]) |
 //! | for samples | much larger than its chunks for samples | a part of a chunk |
 //! | written, 4 MiB and more | any | huge pages, all of the last one if it fills a fifth of it |
 //!

@@ -15,8 +15,12 @@ pub(crate) enum Memory {
     },
     /// Addresses without memory as well.
     Any,
-    /// As [`Memory::Any`], and most of the run will be written soon.
+    /// As [`Memory::Any`], and most of the run will be written soon, unless the arena has seen that
+    /// such runs are not.
     Filled,
+    /// As [`Memory::Any`], and most of the run will be written soon. Pages that are not are counted,
+    /// and bounded by that.
+    Counted,
     /// As [`Memory::Filled`], but little of the huge page in which the run ends will be written.
     Begun,
     /// As [`Memory::Filled`], and more such runs will follow.
@@ -30,6 +34,12 @@ impl Memory {
     /// it.
     pub(crate) fn filled_if(self, filled: bool) -> Memory {
         if filled && self == Memory::Any { Memory::Filled } else { self }
+    }
+
+    /// This memory, but [`Memory::Counted`] for [`Memory::Any`] if untouched pages are within their
+    /// bound.
+    pub(crate) fn counted_if(self, within_bound: bool) -> Memory {
+        if within_bound && self == Memory::Any { Memory::Counted } else { self }
     }
 
     /// This memory, but [`Memory::Followed`] for [`Memory::Any`] if the caller wrote many such
@@ -52,6 +62,11 @@ impl Request {
     pub(in crate::back) fn is_written(&self) -> bool {
         use Memory::{Any, Low, Resident, Roomy};
         !matches!(self.memory, Resident | Roomy { .. } | Any | Low)
+    }
+
+    /// Whether the run is expected to be written because of its length alone.
+    pub(in crate::back) fn is_expected(&self) -> bool {
+        matches!(self.memory, Memory::Filled | Memory::Begun) && !self.is_long()
     }
 
     /// Whether the run is as long as those that have huge pages of their own.

@@ -7,6 +7,7 @@ pub(crate) mod expand;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
 pub(crate) mod long_block;
+pub(crate) mod evidence;
 #[allow(unsafe_code)]
 pub(crate) mod assembly;
 pub(crate) mod dense;

@@ -109,7 +109,7 @@ impl ArenaPages {
         };
         let slab_pages = usize::from(class.row().slab_pages);
         let may_be_huge = memory == Memory::Any && untouched::may_be_huge(slab_pages);
-        let memory = memory.filled_if(may_be_huge);
+        let memory = memory.counted_if(may_be_huge);
         let run = self.allocator.allocate(slab_pages, class.slab_align(), memory);
         let Some(extent) = run else {
             if let Some(pool) = self.records.get_mut(lg) {
