@@ -53,6 +53,14 @@ deaths!(
     twice_found_at_the_exit,
     twice_found_at_the_exit_in_an_overflow_stack,
     inner_address_found_at_the_exit,
+    twice_found_after_a_free_in_an_ended_thread_5000,
+    twice_found_after_a_free_in_an_ended_thread_8000,
+    twice_found_after_a_free_in_an_ended_thread_32768,
+    twice_found_before_a_free_in_an_ended_thread_5000,
+    twice_found_before_a_free_in_an_ended_thread_8000,
+    twice_found_before_a_free_in_an_ended_thread_32768,
+    twice_found_in_an_ended_thread_by_a_request_of_a_new_class,
+    twice_found_at_the_exit_of_others_and_in_an_ended_thread,
     twice_found_at_the_exit_of_others_while_their_thread_waits,
     twice_found_at_the_exit_of_others_while_their_thread_works,
     inner_address_found_at_the_exit_of_others,
@@ -69,6 +77,7 @@ fn child() {
     match scenario().as_deref() {
         Some("touch") => touch(),
         Some("clean") => clean(),
+        Some("exchange") => exchange(),
         Some(name) => {
             play_death(name);
             // A look at the exit would come too late.
@@ -164,6 +173,61 @@ mod deaths {
         blocks.iter().for_each(|block| free(*block));
         free(blocks[0]);
         exit();
+    }
+
+    fn free_in_a_thread_that_ends(block: usize) {
+        std::thread::spawn(move || free(block)).join().expect("it ends");
+    }
+
+    /// What the other thread frees waits at the arena's bin, with no bit in its slab.
+    fn twice_in_two_threads(size: usize, frees: [fn(usize); 2]) -> ! {
+        warm();
+        let block = malloc(size);
+        expect("double free of", block, raw::block_size(pointer(block)).expect("a block"));
+        frees.into_iter().for_each(|free| free(block));
+        exit();
+    }
+
+    pub(super) fn twice_found_after_a_free_in_an_ended_thread_5000() {
+        twice_in_two_threads(5000, [free_in_a_thread_that_ends, free]);
+    }
+
+    pub(super) fn twice_found_after_a_free_in_an_ended_thread_8000() {
+        twice_in_two_threads(8000, [free_in_a_thread_that_ends, free]);
+    }
+
+    pub(super) fn twice_found_after_a_free_in_an_ended_thread_32768() {
+        twice_in_two_threads(32768, [free_in_a_thread_that_ends, free]);
+    }
+
+    pub(super) fn twice_found_before_a_free_in_an_ended_thread_5000() {
+        twice_in_two_threads(5000, [free, free_in_a_thread_that_ends]);
+    }
+
+    pub(super) fn twice_found_before_a_free_in_an_ended_thread_8000() {
+        twice_in_two_threads(8000, [free, free_in_a_thread_that_ends]);
+    }
+
+    pub(super) fn twice_found_before_a_free_in_an_ended_thread_32768() {
+        twice_in_two_threads(32768, [free, free_in_a_thread_that_ends]);
+    }
+
+    pub(super) fn twice_found_in_an_ended_thread_by_a_request_of_a_new_class() {
+        let block = malloc(8000);
+        expect("double free of", block, 8192);
+        free_in_a_thread_that_ends(block);
+        free(block);
+        malloc(9000);
+    }
+
+    pub(super) fn twice_found_at_the_exit_of_others_and_in_an_ended_thread() {
+        let twice = || {
+            let block = malloc(8000);
+            expect("double free of", block, 8192);
+            free_in_a_thread_that_ends(block);
+            free(block);
+        };
+        exit_beside(twice, std::thread::park);
     }
 
     pub(super) fn inner_address_found_at_the_exit() {
@@ -312,5 +376,46 @@ fn nothing_is_found_where_nothing_is_wrong() {
     for conf in ["", "hardened:true", "tcache:false", "junk:true"] {
         let outcome = play("clean", &[("LUMALLOC_CONF", conf)]);
         assert!(outcome.success && outcome.stderr.is_empty(), "{conf}: {outcome:?}");
+    }
+}
+
+/// Threads in a ring pass blocks on and free those of others, while the process exits. Many blocks
+/// wait at the bins of the arenas.
+fn exchange() {
+    const SIZES: [usize; 6] = [4097, 5000, 8000, 12_000, 20_000, 32_768];
+    let (first, mut from) = std::sync::mpsc::sync_channel::<usize>(64);
+    for _ in 0..4 {
+        let (to, next) = std::sync::mpsc::sync_channel(64);
+        let from = std::mem::replace(&mut from, next);
+        std::thread::spawn(move || {
+            for (n, block) in from.into_iter().enumerate() {
+                free(block);
+                to.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
+            }
+        });
+    }
+    for n in 0..3000 {
+        first.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
+        if n >= 32 {
+            free(from.recv().expect("it is sent"));
+        }
+    }
+    // They go on without this thread.
+    std::thread::spawn(move || {
+        for (n, block) in from.into_iter().enumerate() {
+            free(block);
+            first.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
+        }
+    });
+    exit();
+}
+
+#[test]
+fn nothing_is_found_in_blocks_that_threads_exchange() {
+    for conf in ["", "hardened:true", "tcache:false", "narenas:1"] {
+        for _ in 0..5 {
+            let outcome = play("exchange", &[("LUMALLOC_CONF", conf)]);
+            assert!(outcome.success && outcome.stderr.is_empty(), "{conf}: {outcome:?}");
+        }
     }
 }

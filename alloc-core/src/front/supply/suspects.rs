@@ -8,7 +8,7 @@
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::wait;
-use crate::middle::blocks::misuse_report;
+use crate::middle::blocks::{misuse_report, transfer_moves};
 use crate::middle::owners::owner::OwnerState;
 
 /// The newest blocks of a bin that are compared with each other.
@@ -24,7 +24,11 @@ pub(super) fn of_all_bins(cache: &RealCache) {
         newest(cache, class, core::ptr::null_mut());
         // SAFETY: the caller is the bin's thread.
         let blocks = unsafe { cache.bin(class).blocks() };
-        blocks.last().into_iter().for_each(|block| misuse_report::check_held(class, *block));
+        let Some(block) = blocks.last() else { continue };
+        misuse_report::check_held(class, *block);
+        if transfer_moves::waits(class, *block) == Some(true) {
+            misuse_report::held_twice(class, *block);
+        }
     }
 }
 
@@ -55,7 +59,7 @@ pub(crate) fn all(cache: &RealCache) -> bool {
     for class in SizeClass::all() {
         // SAFETY: the caller is the bin's thread.
         let blocks = unsafe { cache.bin(class).sorted() };
-        if let Some(block) = among(&state, class, blocks) {
+        if let Some(Some(block)) = wait::within_a_time(|| among(&state, class, blocks)) {
             misuse_report::held_twice(class, block);
         }
     }
@@ -63,9 +67,23 @@ pub(crate) fn all(cache: &RealCache) -> bool {
 }
 
 /// Returns a block that is no block of its class, or free already, or there twice, among the sorted
-/// blocks of a bin and those that overflowed.
-pub(super) fn among(state: &OwnerState, class: SizeClass, blocks: &[*mut u8]) -> Option<*mut u8> {
-    let is_misused = |block: &*mut u8| misuse_report::is_misused(class, *block);
+/// blocks of a bin and those that overflowed, if there is one. Returns `None` if none is found, but
+/// some could not be looked at, because the lock of their arena's bin was taken.
+pub(super) fn among(
+    state: &OwnerState,
+    class: SizeClass,
+    blocks: &[*mut u8],
+) -> Option<Option<*mut u8>> {
+    let mut is_seen = true;
+    let mut waits = |block| {
+        // Once a lock was waited for in vain, no other block is asked for.
+        let try_once = || transfer_moves::waits(class, block);
+        let waits = if is_seen { wait::for_a_moment(try_once) } else { None };
+        is_seen = waits.is_some();
+        waits == Some(true)
+    };
+    let mut is_misused =
+        |block: &*mut u8| misuse_report::is_misused(class, *block) || waits(*block);
     let twice = || blocks.array_windows().find(|[one, other]| one == other).map(|[one, _]| one);
     let mut found = blocks.iter().find(|block| is_misused(block)).or_else(twice).copied();
     state.overflow.for_each(class, |block| {
@@ -73,7 +91,7 @@ pub(super) fn among(state: &OwnerState, class: SizeClass, blocks: &[*mut u8]) ->
             found = Some(block);
         }
     });
-    found
+    if found.is_none() && !is_seen { None } else { Some(found) }
 }
 
 /// Returns whether a cache holds a block, after [`all`] has sorted its bins, or may hold it,

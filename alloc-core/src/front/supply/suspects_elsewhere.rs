@@ -73,12 +73,12 @@ impl Suspect {
 }
 
 /// Returns a misused block of a class that a cache holds, if there is one. Returns `None` if
-/// another thread, or this one, stays inside the cache.
+/// another thread, or this one, stays inside the cache, or inside the bin of its blocks.
 fn find(cache: &RealCache, class: SizeClass, copy: &mut [*mut u8]) -> Option<Option<*mut u8>> {
     let state = wait::for_a_moment(|| cache.owner.state.try_lock())?;
     let blocks = cache.see_bin(class, copy);
     heap_sort(blocks);
-    Some(suspects::among(&state, class, blocks))
+    suspects::among(&state, class, blocks)
 }
 
 #[cfg(test)]

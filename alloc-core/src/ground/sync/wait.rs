@@ -49,8 +49,10 @@ pub(crate) fn within_a_time<T>(mut attempt: impl FnMut() -> Option<T>) -> Option
 /// held for longer, as by a thread that does not run.
 pub(crate) fn for_a_moment<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     (0..SPINS).find_map(|_| {
-        core::hint::spin_loop();
-        attempt()
+        attempt().or_else(|| {
+            core::hint::spin_loop();
+            None
+        })
     })
 }
 

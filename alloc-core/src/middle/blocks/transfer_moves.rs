@@ -18,6 +18,19 @@ use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::transfer_cache::Slot;
 use crate::profile::sampler;
 
+/// Returns whether a block of a class waits at its bin for the next request, or `None` if another
+/// thread, or this one, has the bin's lock.
+pub(crate) fn waits(class: SizeClass, block: Slot) -> Option<bool> {
+    if !class.is_shared() {
+        return Some(false);
+    }
+    let slab = Slab::of(page_map::lookup(block.expose_provenance()));
+    let Some(arena) = slab.and_then(|slab| arena_list::by_id(slab.arena())) else {
+        return Some(false);
+    };
+    Some(arena.bin(class).slabs.try_lock()?.transfer.holds(block))
+}
+
 /// Takes a block that is returned to a bin, and keeps it for the next request. If there is no room,
 /// the older half of the waiting blocks goes into slabs first. Under the bin's lock.
 fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
