@@ -4,9 +4,12 @@
 //! |---|---|---|
 //! | perhaps hardly written | any | small pages |
 //! | written, up to 4 MiB | small, or much of it waits in chunks already | small pages |
-//! | written, up to 4 MiB | large, and little of it waits | a part of a chunk, if such runs were filled ([`super::evidence`]) |
+//! | written, up to 4 MiB | large, and little of it waits | a part of a chunk |
 //! | for samples | much larger than its chunks for samples | a part of a chunk |
 //! | written, 4 MiB and more | any | huge pages, all of the last one if it fills a fifth of it |
+//!
+//! A run of up to 4 MiB is taken out of a chunk only if such runs were filled
+//! ([`super::evidence`]).
 //!
 //! A fresh slab counts as written where most slabs of this process are filled, and little memory of
 //! slabs in huge pages is untouched.

@@ -18,8 +18,8 @@ pub(crate) enum Memory {
     /// As [`Memory::Any`], and most of the run will be written soon, unless the arena has seen that
     /// such runs are not.
     Filled,
-    /// As [`Memory::Any`], and most of the run will be written soon. Pages that are not are counted,
-    /// and bounded by that.
+    /// As [`Memory::Any`], and most of the run will be written soon. Pages that are not are
+    /// counted, and bounded by that.
     Counted,
     /// As [`Memory::Filled`], but little of the huge page in which the run ends will be written.
     Begun,
