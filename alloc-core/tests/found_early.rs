@@ -77,7 +77,6 @@ fn child() {
     match scenario().as_deref() {
         Some("touch") => touch(),
         Some("clean") => clean(),
-        Some("exchange") => exchange(),
         Some(name) => {
             play_death(name);
             // A look at the exit would come too late.
@@ -376,46 +375,5 @@ fn nothing_is_found_where_nothing_is_wrong() {
     for conf in ["", "hardened:true", "tcache:false", "junk:true"] {
         let outcome = play("clean", &[("LUMALLOC_CONF", conf)]);
         assert!(outcome.success && outcome.stderr.is_empty(), "{conf}: {outcome:?}");
-    }
-}
-
-/// Threads in a ring pass blocks on and free those of others, while the process exits. Many blocks
-/// wait at the bins of the arenas.
-fn exchange() {
-    const SIZES: [usize; 6] = [4097, 5000, 8000, 12_000, 20_000, 32_768];
-    let (first, mut from) = std::sync::mpsc::sync_channel::<usize>(64);
-    for _ in 0..4 {
-        let (to, next) = std::sync::mpsc::sync_channel(64);
-        let from = std::mem::replace(&mut from, next);
-        std::thread::spawn(move || {
-            for (n, block) in from.into_iter().enumerate() {
-                free(block);
-                to.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
-            }
-        });
-    }
-    for n in 0..3000 {
-        first.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
-        if n >= 32 {
-            free(from.recv().expect("it is sent"));
-        }
-    }
-    // They go on without this thread.
-    std::thread::spawn(move || {
-        for (n, block) in from.into_iter().enumerate() {
-            free(block);
-            first.send(malloc(SIZES[n % SIZES.len()])).expect("it is received");
-        }
-    });
-    exit();
-}
-
-#[test]
-fn nothing_is_found_in_blocks_that_threads_exchange() {
-    for conf in ["", "hardened:true", "tcache:false", "narenas:1"] {
-        for _ in 0..5 {
-            let outcome = play("exchange", &[("LUMALLOC_CONF", conf)]);
-            assert!(outcome.success && outcome.stderr.is_empty(), "{conf}: {outcome:?}");
-        }
     }
 }

@@ -114,7 +114,7 @@ mod tests {
     fn write(run: &Extent, pages: usize) {
         for page in 0..pages {
             // SAFETY: a page of the run, which belongs to the test.
-            unsafe { run.base_ptr().add(page * PAGE).write(1) };
+            unsafe { run.base_ptr().wrapping_add(page * PAGE).write(1) };
         }
     }
 
