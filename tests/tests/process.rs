@@ -222,6 +222,20 @@ fn a_limit_of_address_space_is_survived() {
     }
 }
 
+/// By default the heap keeps no addresses that it does not use, where they are limited.
+#[test]
+fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
+    let _alone = alone();
+    let program = cc("proc_address_burst.c", &["-pthread"]);
+    let run = |conf| {
+        let script = "ulimit -v 1048576 && exec \"$0\"";
+        let run = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]);
+        run.conf(conf).stdout()
+    };
+    assert_eq!(run(""), "thread=0\nmapping=0\nblock=0\n");
+    assert_eq!(run("retain:true"), "thread=11\nmapping=12\nblock=12\n", "as it is told to");
+}
+
 #[test]
 fn a_tiny_program_stays_tiny() {
     let _alone = alone();

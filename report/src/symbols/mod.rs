@@ -50,7 +50,7 @@ pub struct Symbols {
     files: Files,
 }
 
-/// Why no address of a profile has a name.
+/// Why no address of a profile by lumalloc has a name.
 const NO_MAPPINGS: &str = "the list of mapped files is missing, because /proc/self/maps could not \
     be read when the file was written; addresses have no names";
 
@@ -59,7 +59,9 @@ impl Symbols {
     pub fn of(profile: &Profile, search: &Search) -> Symbols {
         let mut symbols = Symbols::default();
         symbols.files = Files::find(profile, search, &mut symbols.notes);
-        if profile.mappings.is_empty() && profile.locations.iter().any(|at| at.lines.is_empty()) {
+        let is_own = profile.comment("lumalloc").is_some();
+        let is_bare = profile.locations.iter().any(|at| at.lines.is_empty());
+        if is_own && is_bare && profile.mappings.is_empty() {
             symbols.notes.push(NO_MAPPINGS.to_owned());
         }
         let mut known = Known::default();
@@ -387,6 +389,8 @@ mod tests {
         let mut bare = profile("/nowhere/x");
         bare.mappings.clear();
         bare.locations.iter_mut().for_each(|location| location.mapping = None);
+        assert_eq!(names(&bare).1, [""; 0], "another allocator may write none");
+        bare.comments.push(("lumalloc".to_owned(), "0.1.0".to_owned()));
         let note = "the list of mapped files is missing, because /proc/self/maps could not be read \
                     when the file was written; addresses have no names";
         assert_eq!(names(&bare).1, [note]);
