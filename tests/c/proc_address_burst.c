@@ -1,0 +1,22 @@
+/* Under a limit of address space (the test sets RLIMIT_AS before the start): small blocks take all of
+ * it, and are freed. Then the addresses are there for others: a thread, a mapping of the program, and
+ * a large block. */
+#include "proc_common.h"
+
+static void *nothing(void *argument) { return argument; }
+
+int main(void) {
+    void **last = NULL;
+    for (void **next; (next = malloc(2000)) != NULL; last = next) *next = last;
+    while (last != NULL) {
+        void **next = *last;
+        free(last);
+        last = next;
+    }
+    pthread_t thread;
+    printf("thread=%d\n", pthread_create(&thread, NULL, nothing, NULL));
+    void *mapped = mmap(NULL, 100 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("mapping=%d\n", mapped == MAP_FAILED ? errno : 0);
+    printf("block=%d\n", malloc(150 << 20) == NULL ? errno : 0);
+    return 0;
+}
