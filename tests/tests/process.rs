@@ -222,7 +222,7 @@ fn a_limit_of_address_space_is_survived() {
     }
 }
 
-/// By default the heap keeps no addresses that it does not use, where they are limited.
+/// With `retain:false` the heap keeps no addresses that it does not use.
 #[test]
 fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
     let _alone = alone();
@@ -232,8 +232,8 @@ fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
         let run = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]);
         run.conf(conf).stdout()
     };
-    assert_eq!(run(""), "thread=0\nmapping=0\nblock=0\n");
-    assert_eq!(run("retain:true"), "thread=11\nmapping=12\nblock=12\n", "as it is told to");
+    assert_eq!(run("retain:false"), "thread=0\nmapping=0\nblock=0\n");
+    assert_eq!(run(""), "thread=11\nmapping=12\nblock=12\n", "it keeps them");
 }
 
 #[test]

@@ -14,8 +14,7 @@ use core::ffi::{CStr, c_char};
 
 /// Reads all sources, and returns the options that result. Notes in `record` what was read.
 pub(crate) fn read_all(record: &mut Record) -> Options {
-    // Where addresses are few, the program needs those that the heap does not use.
-    let mut options = Options { retain: os::address_limit() == usize::MAX, ..DEFAULTS };
+    let mut options = DEFAULTS;
     for_each_source(|source, text| {
         record.add_source(source, text);
         let mut reader = Reader { source, record, only_confirm: true, bad: false };
