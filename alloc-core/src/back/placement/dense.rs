@@ -11,8 +11,8 @@
 //! chunk is 2 MiB that the system is asked to back by one huge page before it is touched, so one
 //! fault brings in what 512 would. Only runs that will be filled are taken so
 //! ([`crate::back::page_allocator::Memory::Filled`]): large blocks where such blocks are filled
-//! ([`super::evidence`]), slabs of a class of which a
-//! thread has filled many, and other slabs as far as [`super::untouched`] allows. The chunk has
+//! ([`super::evidence`]), slabs of a class of which a thread has filled many, and other slabs as
+//! far as [`super::untouched`] allows. The chunk has
 //! memory from its first touch on, so its rest counts as dirty. The rest is kept for more
 //! such runs. When none was taken for a step of decay, it is open to all requests.
 //!

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_will_be_filled_of_another_reason_lie_in_chunks() {
+    fn runs_that_will_be_filled_for_another_reason_lie_in_chunks() {
         let mut pages = arena(8, 0);
         for memory in [Memory::Counted, Memory::Followed] {
             let run = pages.allocate(RUN, PAGE, memory).unwrap();
