@@ -48,9 +48,14 @@ fn play_scenario(name: &str) {
 /// of zeros. All blocks are freed again.
 fn heap() -> [String; 4] {
     let mut blocks = vec![raw::malloc(100), raw::malloc(16 * MIB)];
-    blocks.extend((0..32 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)));
+    touch(blocks[1], 0, BLOCK);
+    // Huge pages are for blocks of a program that fills its blocks.
+    for _ in 0..32 * MIB / BLOCK {
+        let block = raw::malloc(BLOCK);
+        touch(block, 0, BLOCK);
+        blocks.push(block);
+    }
     let zeros = raw::malloc_zeroed(17 * MIB);
-    blocks.iter().skip(1).for_each(|block| touch(*block, 0, BLOCK));
     let last = blocks[blocks.len() - 1];
     let found = [blocks[0], blocks[1], last, zeros].map(flags_of);
     for block in blocks.into_iter().chain([zeros]) {
