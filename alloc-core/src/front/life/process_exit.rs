@@ -11,23 +11,25 @@ use crate::front::cache::real_cache::Thread;
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::hardened::sweep;
 use crate::front::supply::{suspects, suspects_elsewhere};
-use crate::ground::sync::wait;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::middle::passes::decay_pass::PASS;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Looks for misused blocks in the caches of all threads, and in the hardened tier at all blocks. A
 /// cache that a slow path uses, because a signal handler called `exit`, is left out.
 extern "C" fn at_exit() {
+    let deadline = Deadline::of_all();
     let mine = current::thread();
     let caches = || mine.into_iter().flat_map(Thread::caches);
-    let left_out = caches().filter(|cache| !suspects::all(cache)).count();
+    let left_out = caches().filter(|cache| !suspects::all(cache, deadline)).count();
     if left_out > 0 || fork::HAS_LOST_THREADS.load(Relaxed) {
         return;
     }
     // Meanwhile no pass moves blocks, and no thread gets its first cache or ends.
-    let Some(_pass) = wait::within_a_time(|| PASS.try_lock()) else { return };
-    let Some(mut registry) = wait::within_a_time(|| REGISTRY.try_lock()) else { return };
-    suspects_elsewhere::all(&mut registry, mine);
+    let Some(_pass) = wait::within_a_time(deadline, || PASS.try_lock()) else { return };
+    let registry = wait::within_a_time(deadline, || REGISTRY.try_lock());
+    let Some(mut registry) = registry else { return };
+    suspects_elsewhere::all(&mut registry, mine, deadline);
     if mine.is_some() && registry::CACHES.get() == 1 {
         sweep::at_exit(|class, block| caches().any(|cache| suspects::holds(cache, class, block)));
     }

@@ -7,7 +7,7 @@
 
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::wait;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::middle::blocks::{misuse_report, transfer_moves};
 use crate::middle::owners::owner::OwnerState;
 
@@ -49,8 +49,8 @@ pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
 /// Looks at all blocks that a cache holds, and sorts its bins. Called by its thread when the
 /// process exits. Returns `false`, and does nothing, if another thread, or this one, is inside the
 /// cache.
-pub(crate) fn all(cache: &RealCache) -> bool {
-    let state = wait::within_a_time(|| cache.owner.state.try_lock());
+pub(crate) fn all(cache: &RealCache, deadline: Deadline) -> bool {
+    let state = wait::within_a_time(deadline, || cache.owner.state.try_lock());
     let Some(state) = state else { return false };
     if cache.emptied.is_set() {
         // Its blocks went back, and were looked at, while the thread slept.
@@ -59,7 +59,8 @@ pub(crate) fn all(cache: &RealCache) -> bool {
     for class in SizeClass::all() {
         // SAFETY: the caller is the bin's thread.
         let blocks = unsafe { cache.bin(class).sorted() };
-        if let Some(Some(block)) = wait::within_a_time(|| among(&state, class, blocks)) {
+        let found = wait::within_a_time(deadline, || among(&state, class, blocks));
+        if let Some(Some(block)) = found {
             misuse_report::held_twice(class, block);
         }
     }
@@ -118,6 +119,7 @@ mod tests {
     #[test]
     fn a_cache_that_another_thread_looks_into_may_hold_any_block() {
         let (cache, class) = (new_cache(), SizeClass::of(64));
+        let all = |cache| all(cache, Deadline::of_all());
         let block = refill::request(cache, class);
         assert!(all(cache) && !holds(cache, class, block));
         let looked_into = cache.owner.state.lock();

@@ -10,7 +10,7 @@ use crate::front::cache::registry::{self, Locked};
 use crate::ground::cache_limits;
 use crate::ground::heap_sort::heap_sort;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::wait;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::middle::blocks::misuse_report;
 use core::cell::UnsafeCell;
 
@@ -31,34 +31,46 @@ struct Suspect {
     cache: &'static RealCache,
     class: SizeClass,
     block: *mut u8,
+    /// How many looks found it misused.
+    looks: usize,
 }
 
 /// The most suspects at once. Most are blocks that a thread moves at this moment.
 const SUSPECTS: usize = 64;
 
+/// So many looks must find a suspect misused. At others its cache may be in use.
+const LOOKS: usize = 4;
+
 /// Ends the process for a misused block in a cache of another thread than the calling one, whose
-/// record is `mine`.
-pub(crate) fn all(_registry: &mut Locked<'_>, mine: Option<&Thread>) {
+/// record is `mine`. What is not found in time for the deadline is left out.
+pub(crate) fn all(_registry: &mut Locked<'_>, mine: Option<&Thread>, deadline: Deadline) {
     // SAFETY: the registry is locked, so this is the only reference, during this call.
     let copy = unsafe { &mut *COPY.0.get() };
     let mut suspects = [const { None }; SUSPECTS];
     let mut places = suspects.iter_mut();
     let mut left = MOST;
+    let end_of_scan = deadline.of_scan();
     let is_other = |thread: &Thread| mine.is_none_or(|mine| !core::ptr::eq(thread, mine));
     for cache in registry::all().filter(|cache| cache.thread().is_some_and(is_other)) {
         for class in cache.owner.ledger.used_classes() {
             left = left.saturating_sub(cache.in_bin(class));
             if left > 0
+                && !end_of_scan.is_over()
                 && let Some(Some(block)) = find(cache, class, copy)
                 && let Some(place) = places.next()
             {
-                *place = Some(Suspect { cache, class, block });
+                *place = Some(Suspect { cache, class, block, looks: 0 });
             }
         }
     }
-    let mut is_misused = |suspect: &Suspect| suspect.is_misused(copy);
-    let is_left = wait::retain_lasting(&mut suspects, |it| is_misused(it).unwrap_or(true));
-    let mut is_seen = |it: &Suspect| wait::within_a_time(|| is_misused(it)) == Some(true);
+    let is_left = wait::retain_lasting(deadline, &mut suspects, |it| {
+        let is_misused = it.is_misused(copy);
+        it.looks += usize::from(is_misused == Some(true));
+        is_misused
+    });
+    let mut is_seen = |it: &Suspect| {
+        it.looks >= LOOKS && wait::within_a_time(deadline, || it.is_misused(copy)) == Some(true)
+    };
     if is_left && let Some(found) = suspects.iter().flatten().find(|it| is_seen(it)) {
         misuse_report::held_twice(found.class, found.block);
     }

@@ -15,15 +15,19 @@ use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::wait;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
+use core::cell::OnceCell;
 
 /// Pages of slabs and of canaries of large blocks that are looked at: 256 MiB, which takes some 20
 /// ms.
 const MOST: usize = (256 << 20) / PAGE;
+
+/// Whether something is wrong, and stays so for a time.
+type Lasts<'a> = dyn Fn(&dyn Fn() -> bool) -> bool + 'a;
 
 /// Looks at all blocks. Called while no other thread has a cache or can get one. `is_held`
 /// says whether a cache may hold a block.
@@ -32,13 +36,18 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
         return;
     }
     let (mut at, mut left) = (0, MOST);
+    // All waits together end then. It counts from the first block that seems wrong.
+    let deadline = OnceCell::new();
+    let lasts = |is_wrong: &dyn Fn() -> bool| {
+        is_wrong() && wait::lasts(*deadline.get_or_init(Deadline::of_all), is_wrong)
+    };
     while let Some((page, entry)) = page_map::next_from(at)
         && left > 0
     {
         at = page + PAGE;
         if let Some(extent) = entry.extent().filter(|extent| extent.is_block_at(page)) {
             left -= 1;
-            see_large(extent, page);
+            see_large(extent, page, &lasts);
             continue;
         }
         let Some(slab) = Slab::of(entry).filter(|slab| slab.base() == page) else { continue };
@@ -46,15 +55,14 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
         at = page + pages * PAGE;
         left = left.saturating_sub(pages);
         if slab.fresh.were_zero() && !slab.is_for_samples() {
-            see(slab, &is_held);
+            see(slab, &is_held, &lasts);
         }
     }
 }
 
 /// Looks at the canary of a large block.
-fn see_large(extent: &Extent, address: usize) {
-    let is_wrong = || !is_intact(extent, address);
-    if is_wrong() && wait::lasts(is_wrong) {
+fn see_large(extent: &Extent, address: usize, lasts: &Lasts<'_>) {
+    if lasts(&|| !is_intact(extent, address)) {
         large_canary::report(extent);
     }
 }
@@ -71,13 +79,12 @@ fn is_intact(extent: &Extent, address: usize) -> bool {
 }
 
 /// Looks at all blocks of a slab.
-fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
+fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool, lasts: &Lasts<'_>) {
     let class = slab.class();
     for slot in 0..class.slots() {
         let address = slab.base() + slot * class.size();
         let block = core::ptr::with_exposed_provenance_mut(address);
-        let is_wrong = || find(slab, block, is_held) != Found::Right;
-        if is_wrong() && wait::lasts(is_wrong) {
+        if lasts(&|| find(slab, block, is_held) != Found::Right) {
             report(slab, block, find(slab, block, is_held));
         }
     }
