@@ -131,6 +131,12 @@ pub mod stream_list {
     pub use crate::ground::stream_list::{release, release_in_child, take};
 }
 
+/// The handlers of fork.
+#[cfg(not(loom))]
+pub mod fork {
+    pub use crate::front::life::fork::register;
+}
+
 /// System calls on files that `malloc` and `free` may make too: none is a point of cancellation.
 #[cfg(not(loom))]
 pub mod system_calls {

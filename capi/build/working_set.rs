@@ -9,7 +9,7 @@
 //! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 44] = [
+pub(crate) const ALWAYS: [&str; 46] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -24,6 +24,7 @@ pub(crate) const ALWAYS: [&str; 44] = [
     "front::cache::real_cache",
     "front::supply",
     "front::miss::take",
+    "front::modes::hardened::sweep::at_exit",
     "front::modes::operators::note",
     "profile::backtrace::modules",
     "profile::backtrace::own_module",
@@ -51,14 +52,18 @@ pub(crate) const ALWAYS: [&str; 44] = [
     "back::runs",
     "back::system",
     "ground::files",
+    "ground::heap_sort",
     "ground::intervals",
     "ground::os",
     "ground::sync::lock",
 ];
 
 /// Functions of other crates that all programs run.
-pub(crate) const OF_OTHERS: [&str; 2] =
-    ["lumalloc_profile::mprof::save_or", "lumalloc_region::malloc_options::MallocOptions::method"];
+pub(crate) const OF_OTHERS: [&str; 3] = [
+    "lumalloc::atfork",
+    "lumalloc_profile::mprof::save_or",
+    "lumalloc_region::malloc_options::MallocOptions::method",
+];
 
 /// As [`ALWAYS`]: what those programs run that have threads, or large blocks.
 pub(crate) const WITH_THREADS: [&str; 15] = [
@@ -117,7 +122,8 @@ pub(crate) const SPARSE: [&str; 27] = [
 /// Returns the linker script. It is beside the linker's own one, which does the rest.
 fn script() -> String {
     // `cfree` is another name of `free`, and their section has the name of one of them.
-    let calls = ["malloc", "free", "cfree", "calloc", "realloc"].map(str::to_owned);
+    let calls = ["malloc", "free", "cfree", "calloc", "realloc", "lumalloc_register_atfork"];
+    let calls = calls.map(str::to_owned);
     let own = |module: &str| format!("lumalloc::{module}");
     let always = ALWAYS.map(own).into_iter().chain(OF_OTHERS.map(str::to_owned));
     let always = calls.into_iter().chain(always.flat_map(|path| patterns(&path)));

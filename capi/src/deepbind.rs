@@ -13,11 +13,11 @@
 //! The functions are called `lumalloc_dlopen` and `lumalloc_dlmopen`. `build.rs` gives them the
 //! names `dlopen` and `dlmopen` in the shared object. The archive has no `dlopen`, because the
 //! linker would take it into static programs, which have no other one to jump to.
+use crate::next_function;
 use alloc_core::message;
 use alloc_core::options::{self, DlopenDeepbind};
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
-use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -213,41 +213,13 @@ fn say(name: &CStr, file: &CStr) {
 }
 
 /// The next function with this name after ours: that of the C library or of a debugging tool. It is
-/// looked up at the first call, when all libraries of the program are loaded. Two threads may both
-/// do so.
+/// looked up at the first call, when all libraries of the program are loaded.
 fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
-    let function = known.load(Ordering::Relaxed);
-    if !function.is_null() {
-        return function;
-    }
-    let found = next(name);
-    if found.is_null() {
-        return refuse as *mut c_void;
-    }
-    known.store(found, Ordering::Relaxed);
-    found
+    let function = next_function::known(known, name);
+    if function.is_null() { refuse as *mut c_void } else { function }
 }
 
 /// Replaces the function in a process that has none: nothing can be opened.
 extern "C" fn refuse() -> *mut c_void {
     ptr::null_mut()
-}
-
-type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
-
-// The C library's `dlsym`, by a weak reference, so that a program linked with the archive does not
-// pull in the loader.
-alloc_core::weak_symbol!(dlsym, "dlsym");
-
-/// The function with this name in the libraries after ours, or null. It may allocate from lumalloc,
-/// and does not call `dlopen`.
-fn next(name: &CStr) -> *mut c_void {
-    let function = ptr::with_exposed_provenance::<()>(dlsym());
-    if function.is_null() {
-        return ptr::null_mut();
-    }
-    // SAFETY: the symbol is POSIX's function of this type.
-    let dlsym = unsafe { mem::transmute::<*const (), Dlsym>(function) };
-    // SAFETY: RTLD_NEXT stands for the libraries after the calling one, and name is a C string.
-    unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }

@@ -11,6 +11,7 @@
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
 //! | [`mprof`] | `set_mprof_autosave`, `mprof_stop`, `mprof_restart` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
+//! | `atfork` | `__register_atfork`, in the shared object only |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
 //! | [`monitor`] | `lumalloc_monitor_start`, `lumalloc_monitor_stop` |
 //! | [`region`] | `vmopen`, `vmalloc` and the other names of `vmalloc.h` |
@@ -27,6 +28,9 @@
 
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod allocx;
+#[allow(unsafe_code, reason = "C interface: handlers of the caller, passed on to the C library")]
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod atfork;
 #[allow(unsafe_code, reason = "C++ interface: raw pointers, assembly that lets exceptions through")]
 pub mod cxx;
 #[allow(unsafe_code, reason = "C interface: assembly that passes calls on to the loader")]
@@ -46,6 +50,9 @@ pub mod monitor;
 pub mod mprof;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod mallctl;
+#[allow(unsafe_code, reason = "a call of the loader's function")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod next_function;
 #[allow(unsafe_code, reason = "a symbol that only assembly can define")]
 mod panic;
 #[allow(unsafe_code, reason = "C interface: handles and disciplines of the caller")]

@@ -6,11 +6,29 @@ use crate::back::system::page_provider::{PageProvider, Reserved};
 use crate::back::system::thp;
 use crate::ground::options::{self, Dss};
 use crate::ground::units::{LG_PAGE, PAGE};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Reservations begin at a multiple of this.
 const CHUNK_ALIGN: usize = 2 << 20;
 /// How many pages without memory an arena keeps that keeps few.
 const FEW: usize = 2 * FIRST_CHUNK;
+
+/// In a process with a limit of addresses, an arena keeps this part of them without memory. The
+/// program needs addresses too: for its threads' stacks and for its mappings.
+const KEPT_PART: usize = 16;
+
+/// How many pages without memory an arena keeps for the process's limit of addresses. All accesses
+/// are relaxed: the number stands alone.
+static KEPT_UNDER_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Notes the most bytes of addresses that the process may have; `usize::MAX` if it has no limit.
+pub(crate) fn note_address_limit(bytes: usize) {
+    let kept = match bytes {
+        usize::MAX => usize::MAX,
+        _ => ((bytes / KEPT_PART) >> LG_PAGE).max(FIRST_CHUNK),
+    };
+    KEPT_UNDER_LIMIT.store(kept, Relaxed);
+}
 
 /// The provider of one arena, and how much is reserved at a time.
 pub(crate) struct Source {
@@ -65,12 +83,16 @@ impl Source {
 
     /// How many pages without memory are kept. The addresses of more are given back.
     pub(in crate::back) fn kept(&self) -> usize {
-        let kept = match options::current().retain {
+        self.wanted().min(KEPT_UNDER_LIMIT.load(Relaxed)).min(self.kept_for_now)
+    }
+
+    /// As [`kept`](Source::kept), if there were addresses enough.
+    fn wanted(&self) -> usize {
+        match options::current().retain {
             false => FIRST_CHUNK,
             true if self.keeps_few => FEW,
             true => usize::MAX,
-        };
-        kept.min(self.kept_for_now)
+        }
     }
 
     /// Sets whether few pages without memory are kept.
@@ -100,7 +122,7 @@ impl Source {
         pages: usize,
         align: usize,
     ) -> Option<(Reserved, usize)> {
-        let retains = self.kept() == usize::MAX;
+        let retains = self.wanted() == usize::MAX;
         // Addresses that are not kept are not taken in advance either.
         if align > CHUNK_ALIGN || (!retains && pages >= FIRST_CHUNK) {
             return self.reserve_exactly(pages, align);

@@ -54,10 +54,17 @@ static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 /// The newest buffer of events before the fork. Those made after it were not locked.
 static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Registers the handlers. They are registered early, so that most others run before them before a
-/// fork, and after them after it. Those that were registered earlier may allocate in between: see
-/// [`exempt_thread`].
-pub(crate) fn register() {
+/// Whether the handlers are registered.
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Registers the handlers, once. They are registered early, so that most others run before them
+/// before a fork, and after them after it: the shared object calls this before it passes the first
+/// registration of another library on. Those that were registered earlier all the same may allocate
+/// in between: see [`exempt_thread`].
+pub fn register() {
+    if IS_REGISTERED.swap(true, Relaxed) {
+        return;
+    }
     os::keep_errno(|| {
         // SAFETY: the handlers take no arguments and exist as long as the library.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }

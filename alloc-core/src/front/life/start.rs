@@ -3,6 +3,7 @@
 use super::started::{self, START};
 use super::{background, fork, process_exit, thread_end};
 use crate::back::aging::{limit, soft_limit};
+use crate::back::runs::source;
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::watch::{self, Observer};
@@ -11,6 +12,7 @@ use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::fatal;
 use crate::ground::intervals;
+use crate::ground::os;
 use crate::ground::size_class::MAX_CACHED;
 use crate::ground::trace;
 use crate::ground::{conf, conf_record, fill_mode, options};
@@ -65,6 +67,7 @@ unsafe fn read_options() {
         soft_limit::set(bytes);
     }
     limit::set_hard(options::current().limit_hard);
+    source::note_address_limit(os::address_limit());
     fill_mode::set(fill_mode::of(options::current()));
     if diversion::begin() {
         watch::set_observer(Observer::Diversion, true);

@@ -20,7 +20,7 @@ use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
-use core::cell::OnceCell;
+use core::cell::Cell;
 
 /// Pages of slabs and of canaries of large blocks that are looked at: 256 MiB, which takes some 20
 /// ms.
@@ -37,9 +37,13 @@ pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
     }
     let (mut at, mut left) = (0, MOST);
     // All waits together end then. It counts from the first block that seems wrong.
-    let deadline = OnceCell::new();
+    let begun: Cell<Option<Deadline>> = Cell::new(None);
     let lasts = |is_wrong: &dyn Fn() -> bool| {
-        is_wrong() && wait::lasts(*deadline.get_or_init(Deadline::of_all), is_wrong)
+        let deadline = || begun.get().unwrap_or_else(Deadline::of_all);
+        is_wrong() && {
+            begun.set(Some(deadline()));
+            wait::lasts(deadline(), is_wrong)
+        }
     };
     while let Some((page, entry)) = page_map::next_from(at)
         && left > 0
