@@ -4,7 +4,7 @@
 mod common;
 
 use common::child::{dies, scenario, tell};
-use lumalloc::control::flush_thread_cache;
+use lumalloc::control::{ARENAS_ALL, flush_thread_cache, purge};
 use lumalloc::raw::{self, Flags};
 
 #[test]
@@ -18,19 +18,29 @@ fn double_free_past_the_cache() {
 }
 
 #[test]
+fn double_free_of_a_block_that_went_into_its_slab() {
+    dies("in its slab", "");
+}
+
+#[test]
 #[ignore = "the scenarios of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
     let block = raw::malloc(20000);
+    // The other block keeps the slab.
+    let _other = raw::malloc(20000);
     free(block);
     flush_thread_cache();
+    if name == "in its slab" {
+        assert!(purge(ARENAS_ALL));
+    }
     tell(&format!("double free of {block:p} (size 20480, arena 0)"));
-    if name == "cached" {
-        free(block);
-        flush_thread_cache();
-    } else {
+    if name == "uncached" {
         // SAFETY: none. This is the mistake that is tested.
         unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
+    } else {
+        free(block);
+        flush_thread_cache();
     }
     panic!("{name} survived");
 }

@@ -73,6 +73,7 @@ impl PageAllocator {
         self.aging.set_millis(false, muzzy_ms);
         self.unhook();
         self.runs.source().begin_anew(dss);
+        self.rest.begin_anew();
         self.bounds.set_own(0);
         self.bounds.set_exempt(false);
         self.aging.set_oversize(0);

@@ -60,6 +60,11 @@ impl Rest {
         evidence: Evidence::NONE,
     };
 
+    /// Forgets what the arena knew, for its next use.
+    pub(in crate::back) fn begin_anew(&mut self) {
+        self.evidence = Evidence::NONE;
+    }
+
     fn set(&mut self, run: InHand) {
         untouched::LEFT.fetch_add(run.pages(), Relaxed);
         (self.run, self.is_used) = (Some(run.set_aside()), true);

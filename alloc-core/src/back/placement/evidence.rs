@@ -89,6 +89,7 @@ mod tests {
     use super::*;
     use crate::back::map::extent::Extent;
     use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::placement::dense::Rest;
     use crate::back::placement::huge_page_policy::LARGE_HEAP;
     use crate::back::system::mapping::Mapping;
     use crate::back::system::provider::mmap::Mmap;
@@ -176,5 +177,14 @@ mod tests {
         (0..ENOUGH_RUNS).for_each(|at| evidence.note(at * PAGE, ENOUGH_PAGES));
         assert!(evidence.are_filled(200, &Mmap) && evidence.are_filled(399, &Mmap));
         assert!(!evidence.are_filled(400, &Mmap));
+    }
+
+    #[test]
+    fn the_next_use_of_an_arena_begins_without_evidence() {
+        let mut rest = Rest::NONE;
+        assert!(rest.evidence().are_filled(100, &Mmap));
+        assert!(!rest.evidence().are_filled(200, &Mmap), "these are looked at");
+        rest.begin_anew();
+        assert!(rest.evidence().are_filled(200, &Mmap), "nothing is known again");
     }
 }

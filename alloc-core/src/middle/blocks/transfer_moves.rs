@@ -31,10 +31,11 @@ pub(crate) fn waits(class: SizeClass, block: Slot) -> Option<bool> {
     Some(arena.bin(class).slabs.try_lock()?.transfer.holds(block))
 }
 
-/// Takes a block that is returned to a bin, and keeps it for the next request. If there is no room,
-/// the older half of the waiting blocks goes into slabs first. Under the bin's lock.
-fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
-    if slabs.transfer.holds(block) {
+/// Takes a block that is returned to a bin, slot `slot` of `slab`, and keeps it for the next
+/// request. If there is no room, the older half of the waiting blocks goes into slabs first. Under
+/// the bin's lock.
+fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot, (slab, slot): (&Slab, usize)) {
+    if slabs.transfer.holds(block) || slab.is_free(slot) {
         died_waiting(block);
     }
     if arena.purges_at_once() {
@@ -108,7 +109,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
             // Under the lock the guard does not change.
             Some((arena, slabs)) if slab.is_for_samples() => put_into_slab(arena, slabs, *block),
             Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
-                pass_on(arena, slabs, *block);
+                pass_on(arena, slabs, *block, (slab, slot));
             }
             _ => {
                 sent += 1;

@@ -194,6 +194,12 @@ impl Slab {
         self.used() == self.class().slots()
     }
 
+    /// Whether a block is free. Remotely freed blocks do not count as free. Under the guard's lock.
+    #[inline]
+    pub(in crate::middle) fn is_free(&self, slot: usize) -> bool {
+        self.free_words().get(slot / 64).is_some_and(|word| word.get() >> (slot % 64) & 1 != 0)
+    }
+
     #[inline(always)]
     pub(in crate::middle) fn free_words(&self) -> &[Cell<u64>] {
         let record = core::ptr::from_ref(self);
