@@ -74,8 +74,7 @@ impl PageAllocator {
         self.unhook();
         self.runs.source().begin_anew(dss);
         self.rest.begin_anew();
-        self.bounds.set_own(0);
-        self.bounds.set_exempt(false);
+        self.bounds.begin_anew();
         self.aging.set_oversize(0);
     }
 

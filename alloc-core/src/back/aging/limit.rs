@@ -50,6 +50,11 @@ impl Bounds {
         self.own
     }
 
+    /// Removes the bounds, for the arena's next use.
+    pub(in crate::back) fn begin_anew(&mut self) {
+        (self.own, self.is_exempt) = (0, false);
+    }
+
     /// Sets the bytes that the arena may hold.
     pub(crate) fn set_own(&mut self, bytes: usize) {
         self.own = bytes;
