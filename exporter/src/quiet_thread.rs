@@ -1,5 +1,6 @@
 //! Threads of the exporter. They have a name, a small stack, and all signals blocked, so that the
 //! program's handlers run on the program's threads.
+use std::hint::black_box;
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::resume_unwind;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of stack. They are address space, of which only the used part has memory.
 const STACK: usize = 512 << 10;
+/// The standard library's record of a thread is smaller than this.
+const RECORD: usize = 256;
 /// The pause between two looks at whether a thread has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -29,8 +32,7 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
         let _alive = alive;
         run();
     };
-    let _blocked = Blocked::all();
-    let thread = Builder::new().name(name.into()).stack_size(STACK).spawn(run)?;
+    let thread = begin(name, run)?;
     Ok(Quiet { thread: Some(thread), ended: Mutex::new(ended), process: std::process::id() })
 }
 
@@ -42,10 +44,7 @@ pub(crate) fn result_of<T: Send + 'static>(
     patience: Option<Duration>,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Option<T>> {
-    let thread = {
-        let _blocked = Blocked::all();
-        Builder::new().name(name.into()).stack_size(STACK).spawn(run)?
-    };
+    let thread = begin(name, run)?;
     // Asks again and again, because a channel would leave memory in the calling thread.
     let begun = Instant::now();
     while let Some(patience) = patience
@@ -57,6 +56,27 @@ pub(crate) fn result_of<T: Send + 'static>(
         std::thread::sleep(LOOK);
     }
     Ok(Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
+}
+
+fn begin<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    find_memory()?;
+    let _blocked = Blocked::all();
+    Builder::new().name(name.into()).stack_size(STACK).spawn(run)
+}
+
+/// Makes sure that there is memory for the record of a thread. The standard library takes it from
+/// the C library, past the allocator of the program, and ends the process if there is none. A block
+/// of each size that it may have is requested and freed, so the next request gets that.
+fn find_memory() -> io::Result<()> {
+    for size in (16..=RECORD).step_by(16) {
+        let mut block = Vec::<u8>::new();
+        block.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        black_box(&mut block);
+    }
+    Ok(())
 }
 
 impl Quiet {

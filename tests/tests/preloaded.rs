@@ -201,7 +201,7 @@ fn a_taken_port_is_reported_although_a_wrapper_has_the_variable_too() {
 /// Whatever the bound on address space denies the exporter, the program begins and ends.
 #[test]
 fn a_program_begins_although_there_is_no_memory_to_start_the_exporter() {
-    let bounds = (20_000..30_000).step_by(250);
+    let bounds = (20_000..30_000).step_by(50);
     let run = |kib: u32| {
         let script = format!("ulimit -v {kib}; LD_PRELOAD=$BOTH exec /bin/true");
         let run = Run::plain("/bin/sh").env(VARIABLE, "127.0.0.1:0").env("BOTH", preload());
