@@ -60,7 +60,7 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 /// Registers the handlers, once. They are registered early, so that most others run before them
 /// before a fork, and after them after it: the shared object calls this before it passes the first
 /// registration of another library on. Those that were registered earlier all the same may allocate
-/// in between: see [`exempt_thread`].
+/// in between: see `ground/sync/exempt_thread.rs`.
 pub fn register() {
     if IS_REGISTERED.swap(true, Relaxed) {
         return;
