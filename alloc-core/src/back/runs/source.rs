@@ -86,7 +86,7 @@ impl Source {
         self.wanted().min(KEPT_UNDER_LIMIT.load(Relaxed)).min(self.kept_for_now)
     }
 
-    /// As [`kept`](Source::kept), if there were addresses enough.
+    /// How many pages without memory would be kept in a process without a limit of addresses.
     fn wanted(&self) -> usize {
         match options::current().retain {
             false => FIRST_CHUNK,
