@@ -17,6 +17,8 @@ const NOTED: usize = 16;
 /// Runs and pages that tell enough.
 const ENOUGH_RUNS: usize = 4;
 const ENOUGH_PAGES: usize = 128;
+/// Pages of which two runs tell enough, because each page of them may cost a fault.
+const MANY_PAGES: usize = 512;
 
 /// What an arena knows of its runs that are expected to be filled.
 pub(in crate::back) struct Evidence {
@@ -50,7 +52,7 @@ impl Evidence {
         if used < self.next {
             return self.are_filled;
         }
-        if self.runs < ENOUGH_RUNS || self.pages < ENOUGH_PAGES {
+        if !self.is_enough() {
             // The first time nothing is known. Later this run gets small pages, and is noted.
             let is_first = self.next == 0;
             if is_first {
@@ -63,6 +65,12 @@ impl Evidence {
         self.next = used.saturating_add(more.max(ENOUGH_PAGES));
         (self.runs, self.pages) = (0, 0);
         self.are_filled
+    }
+
+    /// Returns whether the runs that were noted since the last look tell enough.
+    fn is_enough(&self) -> bool {
+        (self.runs >= ENOUGH_RUNS && self.pages >= ENOUGH_PAGES)
+            || (self.runs >= 2 && self.pages >= MANY_PAGES)
     }
 
     /// Asks how much of the noted runs has memory. The last quarter may not be written yet.
@@ -177,6 +185,18 @@ mod tests {
         (0..ENOUGH_RUNS).for_each(|at| evidence.note(at * PAGE, ENOUGH_PAGES));
         assert!(evidence.are_filled(200, &Mmap) && evidence.are_filled(399, &Mmap));
         assert!(!evidence.are_filled(400, &Mmap));
+    }
+
+    #[test]
+    fn two_runs_are_enough_where_they_are_long() {
+        for (noted, is_enough) in [(MANY_PAGES / 2, true), (MANY_PAGES / 2 - 1, false)] {
+            let mut evidence = Evidence::NONE;
+            assert!(evidence.are_filled(100, &Mmap));
+            evidence.note(0, noted);
+            assert!(!evidence.are_filled(200, &Mmap), "{noted}: one is not enough");
+            evidence.note(PAGE, noted);
+            assert_eq!(evidence.are_filled(200, &Mmap), is_enough, "{noted}");
+        }
     }
 
     #[test]
