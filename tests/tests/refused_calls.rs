@@ -268,6 +268,18 @@ fn a_profile_without_a_bound_is_not_taken() {
     }
 }
 
+/// Advice 18 is `MADV_WIPEONFORK`: the state of the thread is not zeroed in a child, which asks
+/// which process it is.
+#[test]
+fn a_child_that_is_made_by_the_system_call_knows_that_it_has_no_background_thread() {
+    for advice in ["madvise:18", "madvise"] {
+        let run = Run::plain(cc("proc_raw_fork.c", &[])).conf("background_thread:true");
+        let run = run.env("LD_PRELOAD", refusing(liblumalloc().into()));
+        let text = run.env("REFUSE", advice).env("REFUSE_EVERY", "1").stdout();
+        assert!(text.starts_with("threads=1\nchild_threads=0 "), "{advice}: {text}");
+    }
+}
+
 /// Memory is moved by whole huge pages, so there are no moves where the system has none.
 #[test]
 fn memory_that_was_moved_before_a_refused_move_can_be_used() {

@@ -231,13 +231,13 @@ pub(crate) fn disable() {
     let mut change = CHANGE.lock();
     IS_KEPT.store(false, Relaxed);
     set_auto(false);
-    helper::get().stop();
+    helper::stop();
     change.wait();
 }
 
 /// Returns whether no background thread runs.
 fn is_to_start() -> bool {
-    matches!(helper::get().get(), State::Off | State::Wanted)
+    matches!(helper::get().get(), State::Off | State::Wanted) || helper::is_of_parent()
 }
 
 /// Turns the background thread off in a forked child, which has none. It may be started for a time
@@ -273,7 +273,7 @@ fn end_for_a_time() {
         if is_on() || !has_too_few_threads() {
             return;
         }
-        helper::get().stop();
+        helper::stop();
         change.wait();
     }
     trim::all(automatic::may_trim());
@@ -282,7 +282,7 @@ fn end_for_a_time() {
 #[cold]
 #[inline(never)]
 fn rouse(from: State) {
-    helper::get().wake(from);
+    helper::wake(from);
 }
 
 #[cold]

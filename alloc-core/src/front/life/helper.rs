@@ -3,12 +3,14 @@
 //!
 //! The thread does not exist there. The fork handlers say so too, but they do not run for a child
 //! that is made by `clone` or by the system call itself. Zero is OFF, so such a child never waits
-//! for a thread that it does not have. The child of a vfork shares its parent's memory, and so the
-//! state.
+//! for a thread that it does not have. Where the system does not zero the page, such a child looks
+//! which process it is. The child of a vfork shares its parent's memory, and so the state.
 
+use super::may_start;
 use crate::ground::os;
 use crate::ground::sync::helper_state::{HelperState, State};
 use crate::ground::units::PAGE;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The state, and nothing else in its page.
 #[repr(C, align(4096))]
@@ -18,18 +20,41 @@ const _: () = assert!(size_of::<OwnPage>() == PAGE && State::Off as u32 == 0);
 
 static STATE: OwnPage = OwnPage(HelperState::new());
 
+/// Whether a child that is made by `clone` has the state of its parent.
+static IS_INHERITED: AtomicBool = AtomicBool::new(false);
+
 /// Returns the state.
 #[inline]
 pub(super) fn get() -> &'static HelperState {
     &STATE.0
 }
 
-/// Has the page zeroed in children from now on. Called before the thread is started. A system with
-/// larger pages, or one that refuses, leaves it as it is.
+/// Has the page zeroed in children from now on, if the system can do so. Called before the thread
+/// is started.
 pub(super) fn zero_in_children() {
-    if os::system_page() == PAGE {
-        let page = (&raw const STATE).cast_mut().cast();
-        // SAFETY: the page holds the state alone, for which all-zero bytes are a valid value.
-        os::keep_errno(|| unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) });
-    }
+    IS_INHERITED.store(!is_zeroed_in_children(), Relaxed);
+}
+
+/// Returns `false` if the system refuses, or has larger pages.
+fn is_zeroed_in_children() -> bool {
+    let page = (&raw const STATE).cast_mut().cast();
+    // SAFETY: the page holds the state alone, for which all-zero bytes are a valid value.
+    let advise = || unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) };
+    os::system_page() == PAGE && os::keep_errno(advise) == 0
+}
+
+/// Returns whether the state is that of the parent of this process, and so of a thread that does
+/// not exist here.
+pub(super) fn is_of_parent() -> bool {
+    IS_INHERITED.load(Relaxed) && !may_start::is_own_process()
+}
+
+/// Wakes the thread out of one kind of sleep. Sets OFF if it does not exist here.
+pub(super) fn wake(from: State) {
+    if is_of_parent() { STATE.0.set(State::Off) } else { STATE.0.wake(from) }
+}
+
+/// Stops the thread, if it exists here, and waits until it has ended. OFF afterwards.
+pub(super) fn stop() {
+    if is_of_parent() { STATE.0.set(State::Off) } else { STATE.0.stop() }
 }
