@@ -1,12 +1,18 @@
-/* Under a limit of address space (the test sets RLIMIT_AS before the start): small blocks take all of
- * it, and are freed. Then the addresses are there for others: a thread, a mapping of the program, and
- * a large block. */
+/* Under a limit of address space (the test sets RLIMIT_AS before the start; with an argument, the program itself sets
+ * it to so many MiB): small blocks take all of it, and are freed. Then the addresses are there for others: a thread, a
+ * mapping of the program, and a large block. */
+#include <sys/resource.h>
+
 #include "proc_common.h"
 
 static void *nothing(void *argument) { return argument; }
 
-int main(void) {
+int main(int count, char **arguments) {
     void **last = NULL;
+    if (count > 1) {
+        rlim_t bytes = strtoul(arguments[1], NULL, 10) << 20;
+        CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes}) == 0);
+    }
     for (void **next; (next = malloc(2000)) != NULL; last = next) *next = last;
     while (last != NULL) {
         void **next = *last;

@@ -240,13 +240,14 @@ fn a_limit_of_address_space_is_survived() {
 fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
     let _alone = alone();
     let program = cc("proc_address_burst.c", &["-pthread"]);
-    let run = |conf| {
-        let script = "ulimit -v 1048576 && exec \"$0\"";
-        let run = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]);
-        run.conf(conf).stdout()
+    let has_addresses = |run: Run, conf: &str| {
+        assert_eq!(run.conf(conf).stdout(), "thread=0\nmapping=0\nblock=0\n", "{conf}");
     };
     for conf in ["", "retain:false", "narenas:1", "tcache:false"] {
-        assert_eq!(run(conf), "thread=0\nmapping=0\nblock=0\n", "{conf}");
+        let script = "ulimit -v 1048576 && exec \"$0\"";
+        let limited = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]);
+        has_addresses(limited, conf);
+        has_addresses(Run::preloaded(&program).args(["1024"]), conf);
     }
 }
 

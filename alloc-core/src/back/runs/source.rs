@@ -5,6 +5,7 @@ use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
 use crate::back::system::thp;
 use crate::ground::options::{self, Dss};
+use crate::ground::os;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -21,11 +22,12 @@ const KEPT_PART: usize = 16;
 /// are relaxed: the number stands alone.
 static KEPT_UNDER_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Notes the most bytes of addresses that the process may have; `usize::MAX` if it has no limit.
-pub(crate) fn note_address_limit(bytes: usize) {
-    let kept = match bytes {
+/// Notes the most bytes of addresses that the process may have now. A program may set it at any
+/// time, so this is called at the start, at each reservation, and by each decay pass.
+pub(crate) fn note_address_limit() {
+    let kept = match os::address_limit() {
         usize::MAX => usize::MAX,
-        _ => ((bytes / KEPT_PART) >> LG_PAGE).max(FIRST_CHUNK),
+        bytes => ((bytes / KEPT_PART) >> LG_PAGE).max(FIRST_CHUNK),
     };
     KEPT_UNDER_LIMIT.store(kept, Relaxed);
 }
@@ -138,6 +140,7 @@ impl Source {
 
     fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<(Reserved, usize)> {
         let bytes = pages << LG_PAGE;
+        note_address_limit();
         let got = self.provider.reserve_by(self.dss, bytes, align)?;
         if !page_map::cover(got.base.as_ptr().expose_provenance(), bytes) {
             // SAFETY: just reserved, and no other code knows it. If refused, it stays unused.

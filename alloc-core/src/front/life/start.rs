@@ -12,7 +12,6 @@ use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::fatal;
 use crate::ground::intervals;
-use crate::ground::os;
 use crate::ground::size_class::MAX_CACHED;
 use crate::ground::trace;
 use crate::ground::{conf, conf_record, fill_mode, options};
@@ -67,7 +66,7 @@ unsafe fn read_options() {
         soft_limit::set(bytes);
     }
     limit::set_hard(options::current().limit_hard);
-    source::note_address_limit(os::address_limit());
+    source::note_address_limit();
     fill_mode::set(fill_mode::of(options::current()));
     if diversion::begin() {
         watch::set_observer(Observer::Diversion, true);

@@ -10,6 +10,7 @@ use super::hole_pass::{self, Look};
 use super::idle_owner;
 use crate::back::aging::growth_purge;
 use crate::back::metadata;
+use crate::back::runs::source;
 use crate::ground::callback;
 use crate::ground::options;
 use crate::ground::os;
@@ -170,6 +171,7 @@ fn shortest(times: impl Iterator<Item = isize>) -> Option<isize> {
 }
 
 fn run(now: u64) -> Option<u64> {
+    source::note_address_limit();
     let live = arena_list::all().filter(|arena| arena.is_live());
     if let Some(shortest) = shortest(live.map(Arena::decay_ms)) {
         arena_settings::set_shortest_decay_ms(shortest);
