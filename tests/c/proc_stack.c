@@ -1,5 +1,6 @@
-/* How deep the first requests of a thread go down its stack: what they touch there stays in memory
- * for as long as the thread lives. Prints the bytes. */
+/* How deep the first requests of a thread go down its stack, and those by which the heap grows to 50 MB:
+ * what they touch there stays in memory for as long as the thread lives, and stacks of coroutines are
+ * small. Prints the bytes. */
 #include "proc_common.h"
 
 enum { BELOW = 96 << 10, STACK = 128 << 10, MARK = 0xa5 };
@@ -17,6 +18,13 @@ __attribute__((noinline)) static size_t written(const volatile unsigned char *fr
     return (size_t)(from - at);
 }
 
+static void grow(void) {
+    static char *volatile blocks[20000];
+    enum { COUNT = sizeof blocks / sizeof *blocks };
+    for (size_t n = 0; n < COUNT; n++) CHECK((blocks[n] = malloc(1 + n * 91 % 5000)) != NULL);
+    for (size_t n = 0; n < COUNT; n++) free(blocks[n]);
+}
+
 static void *first_requests(void *unused) {
     (void)unused;
     unsigned char here;
@@ -29,7 +37,10 @@ static void *first_requests(void *unused) {
         CHECK(block != NULL);
         free(block);
     }
-    say("stack=%zu\n", written(from));
+    size_t first = written(from);
+    paint(from - BELOW, BELOW);
+    grow();
+    say("stack=%zu\ngrowth=%zu\n", first, written(from));
     return NULL;
 }
 

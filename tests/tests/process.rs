@@ -259,10 +259,12 @@ fn a_tiny_program_stays_tiny() {
 }
 
 #[test]
-fn a_thread_s_first_requests_take_little_of_its_stack() {
+fn a_thread_s_requests_take_little_of_its_stack() {
     let text = preloaded("proc_stack.c", &[]);
     // The dynamic linker itself takes 3 KiB to bind malloc.
-    assert!(number(&text, "stack") < 4096, "{text}");
+    for requests in ["stack", "growth"] {
+        assert!(number(&text, requests) < 4096, "{text}");
+    }
 }
 
 /// The producer sleeps, the consumer frees, a third thread allocates. The memory is returned.

@@ -31,19 +31,14 @@ fn parse_possible(text: &[u8]) -> Option<u32> {
 }
 
 fn quota() -> Option<u32> {
-    let mut buffer = [0u8; 4096];
-    let groups = files::read(c"/proc/self/cgroup", &mut buffer)?;
     let mut least = None;
-    for line in groups.split(|c| *c == b'\n') {
+    files::read_lines(c"/proc/self/cgroup", |line| {
         let found = match line {
             [b'0', b':', b':', path @ ..] => unified(path),
             _ => legacy(line),
         };
-        least = match (least, found) {
-            (Some(a), Some(b)) => Some(u32::min(a, b)),
-            (a, b) => a.or(b),
-        };
-    }
+        least = [least, found].into_iter().flatten().min();
+    })?;
     least
 }
 
@@ -97,7 +92,8 @@ pub(super) fn read<T>(
     file: &str,
     parse: fn(&[u8]) -> Option<T>,
 ) -> Option<T> {
-    let mut path = Line::<1024>::new();
+    // Room for a line of `/proc/self/cgroup` as well.
+    let mut path = Line::<640>::new();
     path.text(root).bytes(group).text(file).bytes(&[0]);
     let path = CStr::from_bytes_with_nul(path.as_bytes()).ok()?;
     let mut buffer = [0u8; 128];

@@ -2,6 +2,7 @@
 
 use super::os::{errno, keep_errno};
 use super::system_calls;
+use super::text::Line;
 use core::ffi::{CStr, c_int};
 
 /// Bytes of a file that are read at a time.
@@ -34,6 +35,33 @@ pub(crate) fn read_in_pieces(path: &CStr, mut see: impl FnMut(&[u8]) -> bool) ->
             }
         }
     })
+}
+
+/// Bytes of a line that [`read_lines`] reads. Callers may have little stack.
+const LINE: usize = 512;
+
+/// Calls `see` with the lines of a file in turn, without their ends. Leaves out lines of [`LINE`]
+/// bytes and more. Returns `None` if the file cannot be opened or read.
+pub(crate) fn read_lines(path: &CStr, mut see: impl FnMut(&[u8])) -> Option<()> {
+    let mut line = Line::<LINE>::new();
+    read_in_pieces(path, |piece| {
+        let mut parts = piece.split(|byte| *byte == b'\n');
+        line.bytes(parts.next().unwrap_or_default());
+        for begun in parts {
+            see_whole(&line, &mut see);
+            line.clear();
+            line.bytes(begun);
+        }
+        true
+    })?;
+    see_whole(&line, &mut see);
+    Some(())
+}
+
+fn see_whole(line: &Line<LINE>, see: &mut impl FnMut(&[u8])) {
+    if line.as_bytes().len() < LINE {
+        see(line.as_bytes());
+    }
 }
 
 /// Returns the target of a symbolic link, cut at the buffer's length.
@@ -74,6 +102,23 @@ fn read_some(file: c_int, buffer: &mut [u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_read_across_pieces_and_long_ones_are_left_out() {
+        let file = temporary("lines");
+        let lines = [&b"a"[..], b"", &[b'b'; 300], &[b'c'; LINE - 1], &[b'd'; LINE], b"e"];
+        std::fs::write(&file, lines.join(&b'\n')).unwrap();
+        let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+        let mut seen = Vec::new();
+        assert_eq!(read_lines(&path, |line| seen.push(line.to_vec())), Some(()));
+        assert!(seen == [lines[0], lines[1], lines[2], lines[3], lines[5]], "{}", seen.len());
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(read_lines(&path, |_| {}), None);
+    }
+
+    fn temporary(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()))
+    }
 
     #[test]
     fn a_file_is_read_as_far_as_it_is_wanted() {

@@ -7,9 +7,11 @@ use super::files;
 /// Returns the limit in bytes, or 0 if there is no limit, or `None` if the process cannot read
 /// which cgroups it has. Reads a few small files, so callers keep the result.
 pub(crate) fn bytes() -> Option<u64> {
-    let mut buffer = [0u8; 4096];
-    let groups = files::read(c"/proc/self/cgroup", &mut buffer)?;
-    Some(groups.split(|c| *c == b'\n').filter_map(of_line).min().unwrap_or(0))
+    let mut least = None;
+    files::read_lines(c"/proc/self/cgroup", |line| {
+        least = [least, of_line(line)].into_iter().flatten().min();
+    })?;
+    Some(least.unwrap_or(0))
 }
 
 fn of_line(line: &[u8]) -> Option<u64> {
