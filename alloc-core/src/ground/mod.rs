@@ -40,9 +40,6 @@ pub(crate) mod stream_list;
 pub(crate) mod raised_signals;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) mod files;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
 pub(crate) mod process;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -58,6 +55,9 @@ pub(crate) mod own_thread;
 pub(crate) mod signal;
 #[cfg(not(loom))]
 pub(crate) mod text;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod files;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod message;
