@@ -251,6 +251,20 @@ fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
     }
 }
 
+/// As libfaketime does.
+#[test]
+fn a_library_s_clock_may_allocate_at_its_first_call() {
+    let clock = cc("proc_clock.c", &["-shared", "-fPIC"]).display().to_string();
+    for conf in ["", "hardened:true", "prof:true", "background_thread:true", "tcache:false"] {
+        let library = liblumalloc().display().to_string();
+        for order in [[&library, &clock], [&clock, &library]] {
+            let run =
+                Run::plain("/bin/true").env("LD_PRELOAD", order.map(|s| s.as_str()).join(":"));
+            assert_eq!(run.conf(conf).stdout(), "", "{conf}");
+        }
+    }
+}
+
 #[test]
 fn a_tiny_program_stays_tiny() {
     let _alone = alone();

@@ -94,6 +94,14 @@ pub(crate) fn nanoseconds() -> u64 {
     nanoseconds_of(libc::CLOCK_MONOTONIC)
 }
 
+/// As [`nanoseconds`], but by a system call, because a library may put a `clock_gettime` of its own
+/// in place of the C library's, and allocate in it. For moments before the first arena is there.
+pub(crate) fn nanoseconds_of_system() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    keep_errno(|| system_calls::clock_gettime(libc::CLOCK_MONOTONIC, &mut now));
+    in_nanoseconds(now)
+}
+
 /// As [`nanoseconds`], but the time of the system's last tick, which is some milliseconds ago at
 /// most. The processor's counter is not read, which would wait for all loads before it.
 pub(crate) fn nanoseconds_at_tick() -> u64 {
@@ -111,7 +119,12 @@ fn nanoseconds_of(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the result, and stays as it is on failure.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
-    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+    in_nanoseconds(now)
+}
+
+#[inline(always)]
+fn in_nanoseconds(time: libc::timespec) -> u64 {
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
 /// Returns an address that only the calling thread has while it lives. Takes one instruction where

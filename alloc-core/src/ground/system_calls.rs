@@ -60,6 +60,12 @@ pub fn nanosleep(nanoseconds: c_long) -> c_int {
     (unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, left) }) as c_int
 }
 
+/// Reads a clock.
+pub(crate) fn clock_gettime(clock: libc::clockid_t, now: &mut libc::timespec) -> c_int {
+    // SAFETY: the place is writable.
+    (unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut *now) }) as c_int
+}
+
 /// Fills bytes with random ones, if the system has them ready.
 pub fn getrandom(into: &mut [u8]) -> isize {
     let (start, length) = (into.as_mut_ptr(), into.len());

@@ -93,7 +93,7 @@ pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
             arena.into_iter().for_each(|arena| arena.space.nthreads += 1);
         });
     }
-    let now = os::nanoseconds();
+    let now = os::nanoseconds_of_system();
     for arena in arena_list::all() {
         let stats = records.as_deref_mut().and_then(|records| records.arena_mut(arena.id()));
         add_arena(sum, arena, stats, now);

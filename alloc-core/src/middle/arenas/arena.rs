@@ -80,7 +80,7 @@ impl Arena {
                 ArenaPages::begin_at(at, id, created, provider);
             }),
             bins => |at: Place<_>| at.write_each(ArenaBin::new),
-            born: AtomicU64::new(os::nanoseconds()),
+            born: AtomicU64::new(os::nanoseconds_of_system()),
         });
         // SAFETY: just written, and never unmapped.
         Some(unsafe { memory.as_ref() })
@@ -374,7 +374,7 @@ impl Arena {
     /// Brings the arena, which has ended, back to life. Its settings are those of an arena that was
     /// just made. Called under the lock of the list.
     pub(in crate::middle) fn revive(&self) {
-        self.born.store(os::nanoseconds(), Relaxed);
+        self.born.store(os::nanoseconds_of_system(), Relaxed);
         self.life.revive();
     }
 }
