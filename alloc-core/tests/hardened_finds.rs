@@ -67,6 +67,12 @@ deaths!(
     underflow_found_at_the_exit,
 );
 
+/// Each request is a slow one.
+#[test]
+fn write_after_free_found_when_handed_out_past_the_caches() {
+    dies("write_after_free_of_a_long_block_found_when_handed_out", "hardened:true,tcache:false");
+}
+
 macro_rules! faults {
     ($($name:ident),* $(,)?) => {
         $(

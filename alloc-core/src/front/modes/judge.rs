@@ -12,12 +12,14 @@ use crate::back::map::page_map::{self, Entry};
 use crate::back::runs::contents;
 use crate::ground::fatal::{self, Place};
 use crate::ground::fill_mode;
+use crate::ground::low;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, SizeClass, size_for_align};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 
-/// Makes a small block ready for a request of `size` bytes.
+/// Makes a small block ready for a request of `size` bytes. Ends the process if the hardened tier
+/// sees that it was written to after its free.
 ///
 /// # Safety
 /// `block` must be a free block of that class that belongs to the caller.
@@ -25,9 +27,17 @@ pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass, size: usize) {
     if !watch::is_on() {
         return;
     }
+    let is_hardened = options::current().hardened;
+    if is_hardened && !low::is_low_or_null(block) {
+        // Not a sample, so it was zeroed when it was freed.
+        // SAFETY: a free block. In the hardened tier none is shorter than two words.
+        if unsafe { block.cast::<u64>().read() } != 0 {
+            canary::report_written(block);
+        }
+    }
     // SAFETY: the caller's promise.
     unsafe { fill::allocated(block, usable(class)) };
-    if options::current().hardened {
+    if is_hardened {
         // SAFETY: the caller's promise.
         unsafe { canary::seal(block, class, size) };
     }
