@@ -7,6 +7,7 @@
 
 use super::may_start::MayStart;
 use super::{automatic, helper, may_start, trim};
+use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry::{CACHES, REGISTRY};
 use crate::front::cache::{current, emptying};
 use crate::front::supply::early;
@@ -14,14 +15,14 @@ use crate::ground::os;
 use crate::ground::sync::helper_state::State;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::{arena_list, arena_settings};
-use crate::middle::handed_out;
+use crate::middle::handed_out::{self, Moves};
 use core::ffi::c_int;
 
 /// From so many thread caches on, which may hold a MiB each, much memory may be in caches whose
 /// threads do nothing.
 const MANY_CACHES: u64 = 24;
 /// Milliseconds between two times that a thread is sent here for what a step has left.
-const BETWEEN: u64 = 16;
+const BETWEEN: u64 = 4;
 
 /// Starts the thread for a time if that is wanted, by a look under the lock of such changes.
 /// Returns `None` if another thread has the lock, else the error of the system, if any.
@@ -62,7 +63,7 @@ fn start_or_trim(means: &Means) {
         if !trim::step(may_trim) {
             handed_out::forget(seen);
         }
-        return come_back_for_rest();
+        return come_back_for_rest(seen);
     }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
     let is_wanted = || is_much && automatic::is_on() && helper::get().get() == State::Off;
@@ -81,7 +82,7 @@ fn start_or_trim(means: &Means) {
         if !trim::step(may_trim) {
             handed_out::forget(seen);
         }
-        come_back_for_rest();
+        come_back_for_rest(seen);
     }
 }
 
@@ -100,9 +101,10 @@ fn is_for_callers_to_trim(is_alone: bool) -> bool {
 }
 
 /// Comes back for what a step may have left.
-fn come_back_for_rest() {
+fn come_back_for_rest(seen: Moves) {
     let now = os::coarse_millis();
-    if let Some(cache) = current::real_cache().filter(|cache| now >= cache.cut_at.get() + BETWEEN) {
+    let is_wanted = |cache: &&RealCache| seen.has_fallen() && now >= cache.cut_at.get() + BETWEEN;
+    if let Some(cache) = current::real_cache().filter(is_wanted) {
         cache.cut_at.set(now);
         early::cut_short(cache);
     }
