@@ -32,6 +32,11 @@ pub(crate) fn note_address_limit() {
     KEPT_UNDER_LIMIT.store(kept, Relaxed);
 }
 
+/// Returns whether the process had a limit of addresses when that was last noted.
+pub(crate) fn are_addresses_limited() -> bool {
+    KEPT_UNDER_LIMIT.load(Relaxed) != usize::MAX
+}
+
 /// The provider of one arena, and how much is reserved at a time.
 pub(crate) struct Source {
     provider: &'static dyn PageProvider,

@@ -242,15 +242,18 @@ pub(crate) fn give_addresses_for_records() {
 }
 
 /// Purges all unused pages of the arenas in which a block of `bytes` may then have room: runs in
-/// different states are not joined, and without memory all are in the same one. Returns whether it
-/// purged any. Arenas that have hooks are left out.
+/// different states are not joined, and without memory all are in the same one. In a process with a
+/// limit of addresses, those of all arenas, because most of their addresses go back then, and others
+/// may fit. Returns whether it purged any. Arenas that have hooks are left out.
 pub(crate) fn join_unused(bytes: usize) -> bool {
     let _pass = PASS.lock();
+    let is_limited = source::are_addresses_limited();
     let mut any = false;
     for arena in arena_list::all() {
         let counts = arena.pages.lock().allocator.counts();
         let with_memory = counts.dirty + counts.muzzy;
-        if with_memory > 0 && with_memory + counts.retained >= bytes >> LG_PAGE {
+        let has_room = with_memory + counts.retained >= bytes >> LG_PAGE;
+        if with_memory > 0 && (has_room || is_limited) {
             arena.purge_unless_hooked(0, 0);
             any = true;
         }
