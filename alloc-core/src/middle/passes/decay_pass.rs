@@ -242,9 +242,9 @@ pub(crate) fn give_addresses_for_records() {
 }
 
 /// Purges all unused pages of the arenas in which a block of `bytes` may then have room: runs in
-/// different states are not joined, and without memory all are in the same one. In a process with a
-/// limit of addresses, those of all arenas, because most of their addresses go back then, and others
-/// may fit. Returns whether it purged any. Arenas that have hooks are left out.
+/// different states are not joined, and without memory all are in the same one. In a process with
+/// a limit of addresses it purges all arenas, because most of their addresses go back then, and
+/// others may fit. Returns whether it purged any. Arenas that have hooks are left out.
 pub(crate) fn join_unused(bytes: usize) -> bool {
     let _pass = PASS.lock();
     let is_limited = source::are_addresses_limited();
