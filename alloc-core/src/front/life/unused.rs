@@ -7,7 +7,6 @@
 
 use super::may_start::MayStart;
 use super::{automatic, helper, may_start, trim};
-use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry::{CACHES, REGISTRY};
 use crate::front::cache::{current, emptying};
 use crate::front::supply::early;
@@ -15,14 +14,14 @@ use crate::ground::os;
 use crate::ground::sync::helper_state::State;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::{arena_list, arena_settings};
-use crate::middle::handed_out::{self, Moves};
+use crate::middle::handed_out;
 use core::ffi::c_int;
 
 /// From so many thread caches on, which may hold a MiB each, much memory may be in caches whose
 /// threads do nothing.
 const MANY_CACHES: u64 = 24;
 /// Milliseconds between two times that a thread is sent here for what a step has left.
-const BETWEEN: u64 = 4;
+const BETWEEN: u64 = 16;
 
 /// Starts the thread for a time if that is wanted, by a look under the lock of such changes.
 /// Returns `None` if another thread has the lock, else the error of the system, if any.
@@ -63,7 +62,7 @@ fn start_or_trim(means: &Means) {
         if !trim::step(may_trim) {
             handed_out::forget(seen);
         }
-        return come_back_for_rest(seen);
+        return come_back_for_rest();
     }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
     let is_wanted = || is_much && automatic::is_on() && helper::get().get() == State::Off;
@@ -82,7 +81,7 @@ fn start_or_trim(means: &Means) {
         if !trim::step(may_trim) {
             handed_out::forget(seen);
         }
-        come_back_for_rest(seen);
+        come_back_for_rest();
     }
 }
 
@@ -101,10 +100,9 @@ fn is_for_callers_to_trim(is_alone: bool) -> bool {
 }
 
 /// Comes back for what a step may have left.
-fn come_back_for_rest(seen: Moves) {
+fn come_back_for_rest() {
     let now = os::coarse_millis();
-    let is_wanted = |cache: &&RealCache| seen.has_fallen() && now >= cache.cut_at.get() + BETWEEN;
-    if let Some(cache) = current::real_cache().filter(is_wanted) {
+    if let Some(cache) = current::real_cache().filter(|cache| now >= cache.cut_at.get() + BETWEEN) {
         cache.cut_at.set(now);
         early::cut_short(cache);
     }
