@@ -17,9 +17,8 @@ use crate::middle::arenas::{arena_list, arena_settings};
 use crate::middle::handed_out;
 use core::ffi::c_int;
 
-/// From so many thread caches on, which may hold a MiB each, much memory may be in caches whose
-/// threads do nothing.
-const MANY_CACHES: u64 = 24;
+/// From so many thread caches on, much memory may be in caches whose threads do nothing.
+const MANY_CACHES: u64 = 64;
 /// Milliseconds between two times that a thread is sent here for what a step has left.
 const BETWEEN: u64 = 16;
 
