@@ -5,10 +5,8 @@
 mod common;
 
 use common::child::{play_well, scenario};
-use common::idling::{
-    MIB, dirty, doze, forked, resident, rss_without_allocating, threads, wait_for,
-};
-use lumalloc::{observe, raw};
+use common::idling::{MIB, dirty, doze, forked, resident, threads, wait_for};
+use lumalloc::observe;
 use std::time::Instant;
 
 #[global_allocator]
@@ -25,7 +23,6 @@ fn child() {
         Some("sparse") => forked(sparse),
         Some("often") => forked(often),
         Some("left") => forked(left),
-        Some("again") => forked(again),
         Some("keeps") => forked(keeps),
         Some(name) => panic!("no scenario {name}"),
         None => {}
@@ -105,54 +102,6 @@ fn left() {
 #[test]
 fn the_last_thread_has_what_the_others_left_given_back() {
     play_well("left", "dirty_decay_ms:600000");
-}
-
-/// Does `work` until its memory stays, because the budget is used up. Returns the RSS from before.
-/// On a machine that is slow enough for the budget there may be nothing to stay.
-fn use_budget_up(work: impl Fn()) -> usize {
-    doze(OLD_ENOUGH);
-    let mut text = [0; 4096];
-    let before = rss_without_allocating(&mut text);
-    for _ in 0..40 {
-        work();
-        if rss_without_allocating(&mut text) > before + 40 * MIB {
-            break;
-        }
-    }
-    before
-}
-
-/// The process wakes a few times. One request each time is enough for what stays to go.
-#[track_caller]
-fn wakes_seldom(before: usize) {
-    let mut text = [0; 4096];
-    for _ in 0..6 {
-        // Passes are made once a second.
-        doze(1100);
-        ask(1);
-    }
-    let after = rss_without_allocating(&mut text);
-    assert!(after < before + 20 * MIB, "{before} {after}");
-}
-
-/// Makes requests of one class.
-fn ask(times: usize) {
-    for _ in 0..times {
-        // SAFETY: a fresh block, freed once.
-        unsafe { raw::free(raw::malloc(64)) };
-    }
-}
-
-fn again() {
-    wakes_seldom(use_budget_up(|| {
-        dirty(96 * MIB);
-    }));
-}
-
-#[test]
-fn what_there_was_no_budget_for_goes_by_few_requests() {
-    play_well("again", "dirty_decay_ms:600000");
-    play_well("again", "dirty_decay_ms:600000,hardened:true");
 }
 
 fn keeps() {

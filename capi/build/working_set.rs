@@ -9,7 +9,7 @@
 //! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 47] = [
+pub(crate) const ALWAYS: [&str; 46] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -18,7 +18,6 @@ pub(crate) const ALWAYS: [&str; 47] = [
     "front::life::thread_begin",
     "front::life::background",
     "front::life::idle_caches",
-    "front::life::unused",
     "front::life::process_exit",
     "front::cache::registry",
     "front::cache::emptying",

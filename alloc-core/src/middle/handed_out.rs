@@ -145,11 +145,6 @@ pub(crate) fn moves() -> Moves {
     Moves(MOVES.load(Relaxed))
 }
 
-/// Notes that what was unused when what is handed out fell far has not been given back.
-pub(crate) fn note_fallen() {
-    MOVES.fetch_or(FALLEN, Relaxed);
-}
-
 /// Forgets the moves that were `seen`, until the next change is told. A fall that was told since
 /// then stays known.
 pub(crate) fn forget(seen: Moves) {

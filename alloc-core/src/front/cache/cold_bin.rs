@@ -26,10 +26,6 @@ pub(crate) struct ColdBin {
     pub(crate) overflow_requests: Cell<u64>,
     /// Sum of all countdowns set so far.
     pub(crate) armed: OwnedCount,
-    /// Requests by which the countdown was cut short, and how many of those that it was cut by have
-    /// been given back to it: see [`crate::front::supply::early`].
-    pub(crate) cut: Cell<u16>,
-    pub(crate) resumed: Cell<u16>,
     /// Requests until the next guarded sample, and until the next one of the heap profiler.
     pub(crate) until_guarded: UntilSample,
     pub(crate) until_profiled: UntilSample,
@@ -47,8 +43,6 @@ impl ColdBin {
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
             armed: OwnedCount::new(),
-            cut: Cell::new(0),
-            resumed: Cell::new(0),
             until_guarded: UntilSample::new(),
             until_profiled: UntilSample::new(),
         }

@@ -20,7 +20,7 @@
 //! sees the mark.
 
 use super::real_cache::RealCache;
-use super::registry::{self, Locked};
+use super::registry::Locked;
 use super::switch;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::bins::tls;
@@ -76,16 +76,6 @@ fn shut(_registry: &Locked<'_>, cache: &'static RealCache) -> bool {
     match word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed) {
         Ok(_) => true,
         Err(present) => RealCache::of(tls::named_by(present)).is_some(),
-    }
-}
-
-/// Has the next operation of each thread with a cache take a slow path, once, as far as there is
-/// memory for façades. A thread may miss it, as one does that is about to end.
-pub(crate) fn rouse_all(registry: &Locked<'_>) {
-    for cache in registry::all().filter(|cache| cache.thread().is_some()) {
-        if cache.prepare_facade() {
-            shut(registry, cache);
-        }
     }
 }
 
@@ -146,29 +136,4 @@ pub(crate) fn awake(cache: &'static ThreadCache) -> &'static ThreadCache {
     }
     switch::show(real);
     tls::current()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::front::bins::thread_cache::EMPTY;
-    use crate::front::cache::registry::{REGISTRY, tests};
-    use crate::middle::arenas::choose_arena;
-
-    #[test]
-    fn a_roused_thread_finds_its_facade_once() {
-        let thread = registry::take_thread().expect("a record");
-        let home = choose_arena::create().expect("an arena");
-        let cache = registry::take(home, true, Some(thread)).expect("a cache");
-        thread.add_cache(cache);
-        tls::set_current(&cache.front);
-        rouse_all(&REGISTRY.lock());
-        let roused = tls::current();
-        let awake = awake(roused);
-        tls::set_current(&EMPTY);
-        assert_eq!((roused.kind(), awake.kind()), (Kind::Mode, Kind::Real));
-        assert!(core::ptr::eq(awake, &raw const cache.front));
-        tests::end(cache);
-        registry::put_thread(thread);
-    }
 }

@@ -41,8 +41,6 @@ pub(crate) struct RealCache {
     pub(crate) budget_used: Cell<usize>,
     /// The class that collection looks at next.
     pub(crate) next_visit: Cell<usize>,
-    /// When its countdowns were cut short for what a fall has left, in milliseconds.
-    pub(crate) cut_at: Cell<u64>,
     /// What the present request gets in place of an ordinary block.
     pub(crate) due: Cell<Due>,
     /// Bytes past the bins until the next sample of the heap profiler.
@@ -80,7 +78,6 @@ static NEW: RealCache = RealCache {
     cold: [const { ColdBin::new() }; CLASSES],
     budget_used: Cell::new(0),
     next_visit: Cell::new(0),
-    cut_at: Cell::new(0),
     due: Cell::new(Due::Nothing),
     until_byte: UntilSample::new(),
     rate: Cell::new(0),

@@ -38,14 +38,14 @@
 //! The state is then `WANTED`, so that a later thread starts it again.
 
 use super::former_thread::{self, CHANGE, FormerThread};
+use super::may_start::MayStart;
 use super::quiet::Quiet;
-use super::unused::Means;
-use super::{automatic, helper, idle_caches, may_start, trim, unused};
+use super::{automatic, helper, idle_caches, may_start, trim};
 use crate::back::aging::{growth_purge, soft_limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
 use crate::front::cache::current;
-use crate::front::cache::registry::THREADS;
+use crate::front::cache::registry::{CACHES, THREADS};
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::helper_state::State;
@@ -53,7 +53,7 @@ use crate::ground::text::Line;
 use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
-use crate::middle::arenas::{arena_hooks, purge_gate};
+use crate::middle::arenas::{arena_hooks, arena_settings, purge_gate};
 use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
@@ -65,8 +65,8 @@ const NAP_MIN: u64 = 10;
 
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-
-const MEANS: Means = Means { is_alone: has_too_few_threads, pass_if_due, start: try_start };
+/// From so many thread caches on, much memory may be in caches whose threads do nothing.
+const MANY_CACHES: u64 = 64;
 
 /// Passes made by background threads, and milliseconds slept between them.
 static RUNS: SharedCount = SharedCount::new();
@@ -81,7 +81,7 @@ pub(crate) fn tick() {
         give_way();
     }
     match helper::get().get() {
-        State::Off if decay_pass::is_due() || handed_out::has_moved() => unused::follow(&MEANS),
+        State::Off if decay_pass::is_due() || handed_out::has_moved() => decay(),
         State::Wanted => start_if_needed(),
         State::Napping if growth_purge::is_due() => rouse(State::Napping),
         State::Resting => rouse(State::Resting),
@@ -113,6 +113,18 @@ fn give_way() {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn decay() {
+    if current::lives_on_reserve() {
+        return;
+    }
+    if handed_out::has_moved() {
+        start_for_a_time();
+    }
+    pass_if_due();
+}
+
 /// Runs a pass now, due or not, over owners, arenas and caches of idle threads. Returns when the
 /// next pass should be, in milliseconds of [`os::coarse_millis`]. `None`: not before a thread takes
 /// a slow path. The caller holds no lock.
@@ -122,21 +134,45 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
     [caches, decay_pass::pass(now)].into_iter().flatten().min()
 }
 
-/// Runs a pass on the calling thread, which has other work, if one is due. Returns whether it did.
-fn pass_if_due() -> bool {
-    let has_run = decay_pass::tick();
-    if has_run {
+/// Runs a pass on the calling thread, which has other work, if one is due.
+fn pass_if_due() {
+    if decay_pass::tick() {
         idle_caches::pass_few(os::coarse_millis());
     }
-    has_run
 }
 
-/// Starts the thread for a time if `is_wanted`, under the lock of such changes. Returns `None` if
-/// another thread has the lock: the background thread may be about to end. It looks once more what
-/// has moved.
-fn try_start(is_wanted: &dyn Fn() -> bool) -> Option<Result<(), c_int>> {
-    let mut change = CHANGE.try_lock()?;
-    Some(if is_wanted() { start(&mut change) } else { Ok(()) })
+/// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
+/// may be started now. Writes no message if the system refuses. Trims where none can be started.
+fn start_for_a_time() {
+    let seen = handed_out::moves();
+    if has_too_few_threads() {
+        if !trim::step(automatic::may_trim()) {
+            handed_out::forget(seen);
+        }
+        return;
+    }
+    let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
+    let is_wanted = || is_much && automatic::is_on() && helper::get().get() == State::Off;
+    if is_wanted() && !may_start::is_create_of_c_library() {
+        automatic::note_no_threads();
+    }
+    let keeps_unused = arena_settings::shortest_decay_ms() < 0;
+    if is_wanted() && !keeps_unused && may_start::may_start() == MayStart::Now {
+        let started = match CHANGE.try_lock() {
+            Some(mut change) if is_wanted() => start(&mut change),
+            Some(_) => Ok(()),
+            // The thread may be about to end. It looks once more what has moved.
+            None => return,
+        };
+        if let Err(error) = started {
+            automatic::note_refusal(error);
+        }
+    }
+    let goes_on = helper::get().get() != State::Off
+        || (seen.has_fallen() && automatic::is_left_to_callers() && trim::step(true));
+    if !goes_on {
+        handed_out::forget(seen);
+    }
 }
 
 /// Does what the options ask for. Called before any other thread allocates.
@@ -241,7 +277,6 @@ fn end_for_a_time() {
         change.wait();
     }
     trim::all(automatic::may_trim());
-    unused::leave_to_others();
 }
 
 #[cold]
@@ -330,9 +365,7 @@ fn leaves() -> bool {
     if !is_on() {
         if has_too_few_threads() || !automatic::is_on() {
             trim::all(automatic::may_trim());
-            if !trim::is_waiting() {
-                handed_out::forget_peaks();
-            }
+            handed_out::forget_peaks();
             return retires();
         }
         return false;

@@ -10,7 +10,6 @@ mod trim;
 pub(crate) mod automatic;
 pub(crate) mod most_threads;
 pub(crate) mod former_thread;
-mod unused;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

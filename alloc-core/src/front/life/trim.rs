@@ -52,7 +52,7 @@ pub(super) fn step(is_wanted: bool) -> bool {
         return false;
     }
     let most = most.min(STEP.max(2 * handed_out::last_fall() / PAGE));
-    let Some(given) = decay_pass::trim(handed_out::spare() / PAGE, most) else { return false };
+    let given = decay_pass::trim(handed_out::spare() / PAGE, most);
     WENT_BACK.fetch_add(given.min(by_growth), Relaxed);
     let paid = given.saturating_sub(by_growth) as u64;
     SINCE.store(since + paid.div_ceil(PER_MILLI), Relaxed);
@@ -61,11 +61,6 @@ pub(super) fn step(is_wanted: bool) -> bool {
         handed_out::note_trimmed();
     }
     !is_done
-}
-
-/// Returns whether memory waits to be given back so, for a budget or for the next step.
-pub(super) fn is_waiting() -> bool {
-    handed_out::has_fallen_to_third()
 }
 
 /// Makes steps until no more is to be given back.

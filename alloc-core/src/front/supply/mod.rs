@@ -3,7 +3,6 @@
 
 pub(crate) mod layouts;
 pub(crate) mod countdown;
-pub(crate) mod early;
 #[allow(unsafe_code)]
 pub(crate) mod arrays;
 #[allow(unsafe_code)]

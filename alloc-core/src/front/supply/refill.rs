@@ -3,7 +3,7 @@
 //! Everything here runs under the lock of the cache's owner, once per batch.
 
 use super::collection::collect;
-use super::{arrays, countdown, early, flush, freed_samples, suspects};
+use super::{arrays, countdown, flush, freed_samples, suspects};
 use crate::front::bins::cache_bin::Filler;
 use crate::front::cache::facade::Facade;
 use crate::front::cache::real_cache::RealCache;
@@ -54,9 +54,6 @@ fn count_one(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     let left = if bin.countdown() < 0 { -1 } else { bin.countdown() - 1 };
     if left >= 0 {
         bin.set_countdown(left);
-        return;
-    }
-    if early::resume(cache, class) {
         return;
     }
     suspects::newest(cache, class, block);
