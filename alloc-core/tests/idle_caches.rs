@@ -8,6 +8,7 @@ mod common;
 use common::child::{play_well, scenario};
 use common::idling::{forked, wait_for};
 use lumalloc::{Arena, control, observe};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -25,6 +26,7 @@ fn child() {
         Some("wakers") => wakers(),
         Some("modes") => modes(),
         Some("forks") => forks(),
+        Some("pool") => pool(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -198,6 +200,36 @@ fn wakers() {
 fn threads_may_wake_while_their_caches_are_emptied() {
     play_well("wakers", "background_thread:true,dirty_decay_ms:10");
     play_well("wakers", "background_thread:true,dirty_decay_ms:10,prof:true,lg_prof_sample:12");
+}
+
+/// Threads whose caches hold most of what they freed, so that the program has never held much less
+/// than before, and which sleep then.
+fn pool() {
+    const POOL: usize = 48;
+    let (asleep, wake) = (Barrier::new(POOL + 1), Barrier::new(POOL + 1));
+    std::thread::scope(|scope| {
+        for number in 0..POOL {
+            let (asleep, wake) = (&asleep, &wake);
+            let blocks = || (0..1000).map(|n| vec![1u8; 16 + n * 61 % 8000]).collect::<Vec<_>>();
+            scope.spawn(move || {
+                (0..60).for_each(|_| drop(blocks()));
+                asleep.wait();
+                wake.wait();
+            });
+            // One after the other, so that there is no fall.
+            while observe::totals().requests < 50_000 * (number as u64 + 1) {
+                std::thread::yield_now();
+            }
+        }
+        asleep.wait();
+        wait_for("emptied caches", || emptied() >= POOL as u64 / 2);
+        wake.wait();
+    });
+}
+
+#[test]
+fn caches_of_a_pool_of_threads_are_emptied_by_default() {
+    play_well("pool", "dirty_decay_ms:1000");
 }
 
 /// A mode is switched while caches are emptied, and threads wake in it.

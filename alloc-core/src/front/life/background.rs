@@ -65,8 +65,8 @@ const NAP_MIN: u64 = 10;
 
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-/// From so many thread caches on, much memory may be in caches whose threads do nothing.
-const MANY_CACHES: u64 = 64;
+/// From so many thread caches on, of up to a MiB each, idle ones may hold much memory.
+const MANY_CACHES: u64 = 24;
 
 /// Passes made by background threads, and milliseconds slept between them.
 static RUNS: SharedCount = SharedCount::new();
