@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_across_pieces_and_long_ones_are_left_out() {
-        let file = temporary("lines");
+        let file = std::env::temp_dir().join(format!("lumalloc-lines-{}", std::process::id()));
         let lines = [&b"a"[..], b"", &[b'b'; 300], &[b'c'; LINE - 1], &[b'd'; LINE], b"e"];
         std::fs::write(&file, lines.join(&b'\n')).unwrap();
         let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
@@ -114,10 +114,6 @@ mod tests {
         assert!(seen == [lines[0], lines[1], lines[2], lines[3], lines[5]], "{}", seen.len());
         std::fs::remove_file(&file).unwrap();
         assert_eq!(read_lines(&path, |_| {}), None);
-    }
-
-    fn temporary(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()))
     }
 
     #[test]

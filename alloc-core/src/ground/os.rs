@@ -95,7 +95,8 @@ pub(crate) fn nanoseconds() -> u64 {
 }
 
 /// As [`nanoseconds`], but by a system call, because a library may put a `clock_gettime` of its own
-/// in place of the C library's, and allocate in it. For moments before the first arena is there.
+/// in place of the C library's, and allocate in it. For the birth of an arena, and what is compared
+/// with it: before the first arena is there, nothing can be allocated.
 pub(crate) fn nanoseconds_of_system() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     keep_errno(|| system_calls::clock_gettime(libc::CLOCK_MONOTONIC, &mut now));
