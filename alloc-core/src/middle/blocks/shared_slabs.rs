@@ -3,6 +3,7 @@
 
 use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
 use crate::back::page_allocator::Memory;
+use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::bin::BinSlabs;
@@ -10,6 +11,7 @@ use crate::middle::events::{Event, EventCounts, UNCACHED};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
+use crate::middle::slabs::transfer_cache::TransferCache;
 
 /// Bytes of slabs of one class that a bin keeps while all their blocks are free.
 const SPARE_BYTES: usize = 256 << 10;
@@ -25,6 +27,10 @@ pub(crate) fn fill(
     events: &EventCounts,
     mut give: impl FnMut(*mut u8),
 ) -> usize {
+    if class.is_shared() {
+        // First, because a block that is freed remotely while it waits is found by that.
+        drain(arena, slabs, class, events);
+    }
     let waiting = slabs.transfer.take(want, &mut give);
     if waiting == want {
         return waiting;
@@ -103,12 +109,24 @@ pub(crate) fn drain(
         // SAFETY: what lies on a pending stack is the field of a slab's record.
         let slab = unsafe { Slab::of_remote(remote) };
         let freed = absorb(slab);
+        if let Some(block) = waiting_but_free(&slabs.transfer, slab) {
+            fatal::double_free(block, slab.place());
+        }
         events.add(Event::Drained, 1);
         arena.bin(class).absorbed.add(freed as u64);
         refile(arena, slabs, slab, freed);
     };
     // SAFETY: records and stacks live for ever; `take` absorbs.
     unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
+}
+
+/// Returns a block of a slab that is free there although it waits for the next request. It was
+/// returned once while the bin's lock was free, and once remotely.
+pub(super) fn waiting_but_free(queue: &TransferCache, slab: &Slab) -> Option<usize> {
+    let class = slab.class();
+    let is_free = |offset: &usize| class.slot_at(*offset).is_some_and(|slot| slab.is_free(slot));
+    let offset = queue.offsets_within(slab.base(), class.grid().bytes()).find(is_free)?;
+    Some(slab.base() + offset)
 }
 
 /// Files a slab of this bin where it belongs after `freed` blocks came back. A slab whose blocks

@@ -35,7 +35,7 @@ pub(crate) fn waits(class: SizeClass, block: Slot) -> Option<bool> {
 /// request. If there is no room, the older half of the waiting blocks goes into slabs first. Under
 /// the bin's lock.
 fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot, (slab, slot): (&Slab, usize)) {
-    if slabs.transfer.holds(block) || slab.is_free(slot) {
+    if is_back(slabs, block, (slab, slot)) {
         died_waiting(block);
     }
     if arena.purges_at_once() {
@@ -49,6 +49,12 @@ fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot, (slab, slot
             put_into_slab(arena, slabs, block);
         }
     }
+}
+
+/// Returns whether a block, slot `slot` of `slab`, was returned before. Under the bin's lock.
+fn is_back(slabs: &BinSlabs, block: Slot, (slab, slot): (&Slab, usize)) -> bool {
+    let is_sent = || slab.remote.seen(slot / 64) >> (slot % 64) & 1 != 0;
+    slabs.transfer.holds(block) || slab.is_free(slot) || is_sent()
 }
 
 /// Puts all waiting blocks into their slabs. Under the bin's lock.
@@ -146,5 +152,59 @@ fn died_waiting(block: Slot) -> ! {
     match Slab::of(page_map::lookup(address)) {
         Some(slab) => fatal::double_free(address, slab.place()),
         None => invalid(address, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::front::cache::registry::tests::{end, new_cache};
+    use crate::middle::blocks::shared_slabs::{fill, waiting_but_free};
+    use crate::middle::events::UNCACHED;
+
+    /// While the lock of the bin is held, what is given back is freed remotely.
+    #[test]
+    fn a_block_that_waits_and_is_freed_remotely_is_found_from_both_sides() {
+        let cache = new_cache();
+        let arena = cache.owner.home.get();
+        let class = SizeClass::of(20_000);
+        let bin = arena.bin(class);
+        let mut slabs = bin.slabs.lock();
+        let mut blocks = Vec::new();
+        while blocks.len() < 2 {
+            let give = |block| blocks.push(block);
+            assert!(fill(arena, &mut slabs, class, 1, Memory::Any, &UNCACHED, give) > 0);
+        }
+        let place_of = |block: Slot| {
+            let slab = find_slab(class, block.expose_provenance());
+            (slab, class.slot_at(block as usize - slab.base()).unwrap())
+        };
+        let [first, second] = [blocks[0], blocks[1]].map(|block| (block, place_of(block)));
+
+        // First to the queue, and then remotely.
+        assert!(!is_back(&slabs, first.0, first.1));
+        assert!(slabs.transfer.put(first.0));
+        assert!(is_back(&slabs, first.0, first.1));
+        give_back(&cache.owner, class, &blocks[..1]);
+        let (slab, slot) = first.1;
+        assert_eq!(waiting_but_free(&slabs.transfer, slab), None, "its slab has not taken it in");
+        assert_eq!(slab.absorb(), Ok(1));
+        assert_eq!(waiting_but_free(&slabs.transfer, slab), Some(first.0 as usize));
+
+        // First remotely, and then to the queue.
+        assert!(!is_back(&slabs, second.0, second.1));
+        give_back(&cache.owner, class, &blocks[1..]);
+        assert!(is_back(&slabs, second.0, second.1));
+
+        // All that was freed twice is taken out of the queue or of its slab again.
+        let mut waiting = Vec::new();
+        slabs.transfer.take(usize::MAX, |block| waiting.push(block));
+        assert!(slab.is_free(slot) && waiting.contains(&first.0));
+        waiting.retain(|block| *block != first.0);
+        waiting.iter().for_each(|block| put_into_slab(arena, &mut slabs, *block));
+        refile(arena, &mut slabs, slab, 1);
+        drop(slabs);
+        end(cache);
     }
 }
