@@ -21,6 +21,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 fn child() {
     match scenario().as_deref() {
         Some("sleepers") => sleepers(How::default()),
+        Some("hardened sleepers") => sleepers(How { is_hardened: true, ..How::default() }),
         Some("movers") => sleepers(How { arena: Arena::new(), ..How::default() }),
         Some("watched") => sleepers(How { is_watched: true, ..How::default() }),
         Some("wakers") => wakers(),
@@ -61,6 +62,8 @@ struct How {
     arena: Option<Arena>,
     /// Whether each of its operations is seen.
     is_watched: bool,
+    /// Whether freed blocks wait, and long ones stay in the cache.
+    is_hardened: bool,
 }
 
 /// A thread that fills its cache each time that it is told to.
@@ -126,10 +129,15 @@ fn held() -> usize {
 /// Full ones hold twice as many.
 const LEFT: usize = 8 << 10;
 const LEFT_WITH_ANOTHER: usize = 2 * LEFT;
+const LEFT_HARDENED: usize = 8 * LEFT;
 
 fn sleepers(how: How) {
     let sleepers = start_all(how);
-    let left = if how.arena.is_some() { LEFT_WITH_ANOTHER } else { LEFT };
+    let left = match how {
+        How { is_hardened: true, .. } => LEFT_HARDENED,
+        How { arena: Some(_), .. } => LEFT_WITH_ANOTHER,
+        _ => LEFT,
+    };
     for _ in 0..3 {
         let before = emptied();
         let counts: Vec<_> = sleepers.iter().map(Sleeper::wake).collect();
@@ -168,6 +176,18 @@ fn caches_of_sleeping_threads_that_read_their_counts_are_emptied_too() {
 fn caches_of_sleeping_threads_are_emptied_while_a_mode_sees_all_operations() {
     play_well("sleepers", "background_thread:true,dirty_decay_ms:10,junk:true");
     play_well("wakers", "background_thread:true,dirty_decay_ms:10,junk:true");
+}
+
+/// The fast path of the hardened tier takes blocks from the bins behind the façade.
+#[test]
+fn caches_of_sleeping_threads_are_emptied_in_the_hardened_tier() {
+    for more in ["", ",junk:true"] {
+        let conf = format!("hardened:true,background_thread:true,dirty_decay_ms:10{more}");
+        play_well("hardened sleepers", &conf);
+        play_well("wakers", &conf);
+        play_well("modes", &conf);
+        play_well("forks", &conf);
+    }
 }
 
 /// Threads wake at any moment of the emptying. Some of them use another cache then.

@@ -18,9 +18,17 @@
 //! of the thread, which has left this one, or the façade already, for a thread whose every
 //! operation is seen. Then it stays as it is: before its next operation with this cache the thread
 //! sees the mark.
+//!
+//! In the hardened tier the word always names the façade, whose fast path goes straight to the real
+//! bin. Between 1 and 2 that path is closed instead, and the thread opens it at c, under the
+//! registry's lock. Bins of blocks longer than [`LONGEST`] are left as they are, because an
+//! operation there may also move an older block.
+//!
+//! [`LONGEST`]: crate::front::modes::hardened::quarantine::LONGEST
 
+use super::facade::Facade;
 use super::real_cache::RealCache;
-use super::registry::Locked;
+use super::registry::{Locked, REGISTRY};
 use super::switch;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::bins::tls;
@@ -44,21 +52,26 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
     registry: &Locked<'_>,
     caches: impl Fn() -> C,
 ) -> bool {
-    for cache in caches().filter(|cache| cache.prepare_facade()) {
+    for cache in caches() {
         cache.emptied.set(true);
-    }
-    let marked = || caches().filter(|cache| cache.emptied.is_set());
-    let is_done = os::fence_all_threads() && {
-        for cache in marked().filter(|cache| !shut(registry, cache)) {
+        if !cache.prepare_facade() {
             cache.emptied.set(false);
         }
+    }
+    let unmark = |cache: &'static RealCache| {
+        cache.emptied.set(false);
+        cache.prepare_facade();
+    };
+    let marked = || caches().filter(|cache| cache.emptied.is_set());
+    let is_done = os::fence_all_threads() && {
+        marked().filter(|cache| !shut(registry, cache)).for_each(unmark);
         os::fence_all_threads()
     };
     if is_done {
         marked().for_each(take_blocks);
     } else {
         // A thread whose word names the façade finds its way back at its next slow path.
-        marked().for_each(|cache| cache.emptied.set(false));
+        marked().for_each(unmark);
     }
     is_done
 }
@@ -84,12 +97,17 @@ fn take_blocks(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();
     // The thread may have come here first.
     if cache.emptied.is_set() {
-        for class in SizeClass::all() {
+        for class in SizeClass::all().filter(|class| may_take(cache, *class)) {
             take_oldest(cache, &mut state, class);
         }
         idle_owner::give_up(&cache.owner, &mut state);
         EMPTIED.add(1);
     }
+}
+
+/// Returns whether an operation that is under way leaves the older blocks of a bin where they are.
+fn may_take(cache: &RealCache, class: SizeClass) -> bool {
+    cache.facade().is_none_or(|facade| facade.keeps_order(class))
 }
 
 /// Gives all blocks of a bin but the newest one back to their slabs.
@@ -110,7 +128,7 @@ fn take_oldest(cache: &'static RealCache, state: &mut OwnerState, class: SizeCla
 /// Returns the bytes of the blocks that [`empty`] would take out of a cache. Any thread may ask.
 pub(crate) fn bytes(cache: &RealCache) -> usize {
     let bytes = |class| cache.in_bin(class).saturating_sub(1) * class.size();
-    cache.owner.ledger.used_classes().map(bytes).sum()
+    cache.owner.ledger.used_classes().filter(|class| may_take(cache, *class)).map(bytes).sum()
 }
 
 /// Returns a number that changes when the cache's thread does something. Any thread may ask.
@@ -131,6 +149,10 @@ pub(crate) fn awake(cache: &'static ThreadCache) -> &'static ThreadCache {
     }
     let Some(real) = RealCache::of(cache) else { return cache };
     real.ready();
+    if real.facade().is_some_and(Facade::is_resting) {
+        let _registry = REGISTRY.lock();
+        real.prepare_facade();
+    }
     if switch::needs_facade(real) {
         return cache;
     }

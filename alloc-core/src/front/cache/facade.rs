@@ -13,7 +13,7 @@ use crate::back::metadata;
 use crate::front::bins::cache_bin::CacheBin;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
-use crate::front::modes::hardened::quarantine::{Quarantine, Waited};
+use crate::front::modes::hardened::quarantine::{LONGEST, Quarantine, Waited};
 use crate::front::modes::hardened::random::Random;
 use crate::front::modes::hardened::{canary, order, slack, wipe};
 use crate::front::modes::watch;
@@ -23,6 +23,7 @@ use crate::ground::size_class::SizeClass;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::profile::sampler;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A façade with a real cache behind it.
 #[repr(C)]
@@ -40,6 +41,9 @@ pub(crate) struct Facade {
     filling: u64,
     random: Random,
     quarantine: Quarantine,
+    /// Whether the hardened tier, although it is the only mode, takes the way of all modes, because
+    /// another thread has taken blocks out of the real cache, or is about to.
+    is_resting: AtomicBool,
 }
 
 const _: () = assert!(core::mem::offset_of!(Facade, front) == 0);
@@ -62,6 +66,7 @@ impl Facade {
             masked: if options.hardened { wipe::masked_units() } else { 0 },
             random: Random::new(),
             quarantine: Quarantine::new(),
+            is_resting: AtomicBool::new(false),
         };
         // SAFETY: fresh memory of the right size and alignment.
         unsafe { memory.write(facade) };
@@ -107,12 +112,26 @@ impl Facade {
         self.hardened
     }
 
-    /// Lets the hardened tier go straight to the real bin if it is the only mode. `watched` says
-    /// whether the thread itself wants each operation seen.
-    pub(super) fn tune(&self, watched: bool) {
+    /// Lets the hardened tier go straight to the real bin if it is the only mode and no other
+    /// thread has taken blocks out of the cache. `watched` says whether the thread itself wants
+    /// each operation seen, `emptied` whether blocks were taken, or are about to be.
+    pub(super) fn tune(&self, watched: bool, emptied: bool) {
         let others = watched || fill_mode::is_any() || watch::is_observed() || sampler::sees_all();
         let is_only = self.hardened && !others;
-        self.front.set_rooms(is_only.then_some(canary::BYTES));
+        self.is_resting.store(is_only && emptied, Relaxed);
+        self.front.set_rooms((is_only && !emptied).then_some(canary::BYTES));
+    }
+
+    /// Returns whether the façade has to be tuned again once the cache is whole.
+    #[inline]
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_resting.load(Relaxed)
+    }
+
+    /// Returns whether a free of a block of a class leaves all blocks of its bin but the newest
+    /// where they are. Longer ones trade places ([`Facade::bury`]).
+    pub(super) fn keeps_order(&self, class: SizeClass) -> bool {
+        !self.hardened || class.size() <= LONGEST
     }
 
     /// Returns the word with which the slack of blocks is filled.

@@ -196,8 +196,9 @@ impl RealCache {
         unsafe { self.facade.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes the façade if there is none, and tunes it to the modes in force. Called under the
-    /// registry's lock. Returns `false` if there is no memory.
+    /// Makes the façade if there is none, and tunes it to the modes in force and to whether another
+    /// thread takes blocks. Called under the registry's lock. Returns `false` if there is no
+    /// memory.
     pub(crate) fn prepare_facade(&'static self) -> bool {
         let facade = self.facade().or_else(|| {
             let made = Facade::make(&self.front)?;
@@ -205,7 +206,7 @@ impl RealCache {
             self.facade.store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
             Some(made)
         });
-        facade.map(|facade| facade.tune(self.is_watched())).is_some()
+        facade.map(|facade| facade.tune(self.is_watched(), self.emptied.is_set())).is_some()
     }
 
     /// Returns how many free blocks of a class wait in quarantine.

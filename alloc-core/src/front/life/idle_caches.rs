@@ -67,10 +67,7 @@ fn step(
 
 fn is_possible() -> bool {
     let options = options::current();
-    options.tcache
-        && !options.hardened
-        && arena_settings::shortest_decay_ms() >= 0
-        && !IS_REFUSED.load(Relaxed)
+    options.tcache && arena_settings::shortest_decay_ms() >= 0 && !IS_REFUSED.load(Relaxed)
 }
 
 impl Chosen {

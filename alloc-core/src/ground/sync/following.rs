@@ -137,6 +137,10 @@ mod models {
         slots: [AtomicU64; 5],
         /// Under the lock.
         gone: Mutex<u64>,
+        /// Whether a façade of the hardened tier goes straight to the bin. Changed under the lock
+        /// of the registry.
+        is_open: AtomicU64,
+        registry: Mutex<()>,
     }
 
     const FRONT: usize = 1;
@@ -144,6 +148,8 @@ mod models {
     const ANOTHER: usize = 3;
     /// The façade of a thread whose every operation is seen.
     const WATCHED: usize = 4;
+    /// The façade of the hardened tier, which goes straight to the bin if it is the only mode.
+    const HARDENED: usize = 5;
 
     fn word(which: usize) -> *mut u8 {
         core::ptr::without_provenance_mut(which)
@@ -157,6 +163,8 @@ mod models {
                 level: AtomicU64::new(3),
                 slots: [0, 1, 2, 3, 0].map(AtomicU64::new),
                 gone: Mutex::new(0),
+                is_open: AtomicU64::new(1),
+                registry: Mutex::new(()),
             }
         }
 
@@ -168,6 +176,12 @@ mod models {
             }
             if seen == word(FACADE) {
                 self.show();
+            }
+            if seen == word(HARDENED) && self.is_open.load(Ordering::Relaxed) == 0 {
+                self.make_whole();
+                let _registry = self.registry.lock().unwrap();
+                let is_open = self.emptied.load(Ordering::Acquire) == 0;
+                self.is_open.store(u64::from(is_open), Ordering::Relaxed);
             }
         }
 
@@ -226,7 +240,9 @@ mod models {
 
         /// By another thread. Returns the blocks that it took, as bits.
         fn empty(&self) -> u64 {
+            let _registry = self.registry.lock().unwrap();
             self.emptied.store(1, Ordering::SeqCst);
+            self.is_open.store(0, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             let (front, facade) = (word(FRONT), word(FACADE));
             let shut =
@@ -299,6 +315,20 @@ mod models {
             bin.leave_for(ANOTHER);
             bin.show();
             first | 1 << bin.pop()
+        });
+    }
+
+    #[test]
+    fn loom_a_bin_behind_a_facade_that_goes_straight_to_it_is_emptied() {
+        empties_while(|bin| {
+            bin.leave_for(HARDENED);
+            1 << bin.pop() | 1 << bin.pop()
+        });
+        empties_while(|bin| {
+            bin.leave_for(HARDENED);
+            let block = bin.pop();
+            bin.push(block);
+            0
         });
     }
 
