@@ -180,21 +180,6 @@ fn a_block_freed_by_another_operator_than_it_was_allocated_by() {
     }
 }
 
-/// Threads are interrupted while they hand blocks out and free them, by a fork or by the end of the
-/// process. The look at all blocks at the exit must not take that for misuse.
-#[test]
-fn threads_at_the_end_of_a_process_are_not_reported() {
-    let program = cc("hardened_exit.c", &[]);
-    let ends_well = |how: &str, size: &str, number: u32| {
-        let run = Run::preloaded(&program).args([how, size, &number.to_string()]);
-        run.conf("hardened:true").stdout();
-    };
-    ends_well("fork", "8200", 300);
-    ends_well("fork", "100", 300);
-    (1..=60).for_each(|n| ends_well("late", "600", n * 100));
-    (1..=60).for_each(|n| ends_well("last", "600", n * 10));
-}
-
 /// A program may have a `new[]` of its own that calls `new`, and use the library's `delete[]`. So
 /// may each form of them.
 #[test]

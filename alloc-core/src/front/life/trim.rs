@@ -13,11 +13,12 @@ use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What a millisecond adds to the budget, in pages: 40 MiB in a second. To give a page back and to
-/// fault it in again takes some 0.8 µs, so a process that does nothing else loses 1 % of its time.
-const PER_MILLI: u64 = 10;
+/// What a millisecond adds to the budget, in pages: 16 MiB in a second. To give a page back and to
+/// fault it in again takes 0.8 to 2.6 µs, so a process that does nothing else loses up to 1 % of
+/// its time.
+const PER_MILLI: u64 = 4;
 /// The milliseconds that the budget counts at most.
-const KEPT: u64 = 60_000;
+const KEPT: u64 = 150_000;
 /// The milliseconds after the start in which none is given back, because most processes that are so
 /// young end soon.
 const YOUNG: u64 = 100;
