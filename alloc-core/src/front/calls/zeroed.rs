@@ -59,6 +59,13 @@ fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let sealed = take::sealed_block(size, align, cache, Operator::Unknown);
+    if !sealed.is_null() {
+        probes::allocated(sealed, size);
+        // SAFETY: a fresh block, of which as many bytes are usable as were requested.
+        unsafe { sealed.write_bytes(0, size) };
+        return sealed;
+    }
     if let Some(block) = diverted::malloc_zeroed(size, align) {
         return block;
     }

@@ -70,7 +70,7 @@ pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *
 
 /// Returns a block of the hardened tier, or null if another way has to be taken.
 #[inline(always)]
-fn sealed_block(
+pub(crate) fn sealed_block(
     size: usize,
     align: usize,
     cache: &'static ThreadCache,
