@@ -149,8 +149,10 @@ pub(crate) fn awake(cache: &'static ThreadCache) -> &'static ThreadCache {
     }
     let Some(real) = RealCache::of(cache) else { return cache };
     real.ready();
-    if real.facade().is_some_and(Facade::is_resting) {
-        let _registry = REGISTRY.lock();
+    if real.facade().is_some_and(Facade::is_resting)
+        // Until it is free, each operation takes the way of all modes.
+        && let Some(_registry) = REGISTRY.try_lock()
+    {
         real.prepare_facade();
     }
     if switch::needs_facade(real) {

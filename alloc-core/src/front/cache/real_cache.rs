@@ -238,7 +238,16 @@ impl RealCache {
     /// them. Called by the cache's thread, or where that has ended.
     #[inline]
     pub(crate) fn lock_own(&self) -> lock::Guard<'_, OwnerState> {
-        let state = self.owner.state.lock();
+        self.made_whole(self.owner.state.lock())
+    }
+
+    /// As [`RealCache::lock_own`], if the lock is free.
+    pub(crate) fn try_lock_own(&self) -> Option<lock::Guard<'_, OwnerState>> {
+        Some(self.made_whole(self.owner.state.try_lock()?))
+    }
+
+    #[inline]
+    fn made_whole<'a>(&self, state: lock::Guard<'a, OwnerState>) -> lock::Guard<'a, OwnerState> {
         if self.emptied.is_set() {
             self.emptied.settle(|class| self.bin(class));
         }

@@ -58,8 +58,17 @@ pub(crate) fn set_fill(fill: Fill) -> bool {
     let done = watch_all(&registry, must_watch());
     if !done {
         fill_mode::set(before);
+        tune_facades(registry::all());
     }
     done
+}
+
+/// Tunes those façades of these caches that there are to the modes in force. The registry is
+/// locked.
+fn tune_facades(caches: impl Iterator<Item = &'static RealCache>) {
+    for cache in caches.filter(|cache| cache.facade().is_some()) {
+        cache.prepare_facade();
+    }
 }
 
 /// Begins or ends the recording of all allocations and frees, except the one operation of each
@@ -117,6 +126,7 @@ fn set_observer(registry: &registry::Locked<'_>, observer: Observer, on: bool) -
     let done = watch_all(registry, must_watch());
     if !done {
         watch::set_observer(observer, false);
+        tune_facades(registry::all());
     }
     done
 }
@@ -126,6 +136,7 @@ pub(crate) fn end_recording_in_child(mine: Option<&'static Thread>) {
     recorder::forget_in_child(mine.and_then(Thread::events_so_far));
     watch::set_observer(Observer::Recorder, false);
     watch::set(watch::state().switched(must_watch()));
+    tune_facades(mine.into_iter().flat_map(Thread::caches));
 }
 
 /// Returns whether a mode must see all operations of all threads.

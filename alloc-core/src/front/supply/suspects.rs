@@ -50,12 +50,9 @@ pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
 /// process exits. Returns `false`, and does nothing, if another thread, or this one, is inside the
 /// cache.
 pub(crate) fn all(cache: &RealCache, deadline: Deadline) -> bool {
-    let state = wait::within_a_time(deadline, || cache.owner.state.try_lock());
+    // What went back while the thread slept was looked at then.
+    let state = wait::within_a_time(deadline, || cache.try_lock_own());
     let Some(state) = state else { return false };
-    if cache.emptied.is_set() {
-        // Its blocks went back, and were looked at, while the thread slept.
-        return false;
-    }
     for class in SizeClass::all() {
         // SAFETY: the caller is the bin's thread.
         let blocks = unsafe { cache.bin(class).sorted() };

@@ -179,9 +179,10 @@ mod models {
             }
             if seen == word(HARDENED) && self.is_open.load(Ordering::Relaxed) == 0 {
                 self.make_whole();
-                let _registry = self.registry.lock().unwrap();
-                let is_open = self.emptied.load(Ordering::Acquire) == 0;
-                self.is_open.store(u64::from(is_open), Ordering::Relaxed);
+                if let Ok(_registry) = self.registry.try_lock() {
+                    let is_open = self.emptied.load(Ordering::Acquire) == 0;
+                    self.is_open.store(u64::from(is_open), Ordering::Relaxed);
+                }
             }
         }
 
@@ -329,6 +330,12 @@ mod models {
             let block = bin.pop();
             bin.push(block);
             0
+        });
+        // The façade is closed still, because the thread could not open it when it woke.
+        empties_while(|bin| {
+            bin.leave_for(HARDENED);
+            bin.is_open.store(0, Ordering::Relaxed);
+            1 << bin.pop() | 1 << bin.pop()
         });
     }
 
