@@ -1,7 +1,6 @@
 /* The main thread writes behind a block that it never frees, and sleeps until another thread has emptied its cache.
  * Then that thread ends, and the process exits without another call of the allocator. */
 #include <pthread.h>
-#include <stdbool.h>
 #include <time.h>
 
 #include "death_common.h"

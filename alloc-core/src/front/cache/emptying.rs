@@ -21,8 +21,8 @@
 //!
 //! In the hardened tier the word always names the façade, whose fast path goes straight to the real
 //! bin. Between 1 and 2 that path is closed instead, and the thread opens it at c, under the
-//! registry's lock. Bins of blocks longer than [`LONGEST`] are left as they are, because an
-//! operation there may also move an older block.
+//! registry's lock, or at a later operation if that is taken. Bins of blocks longer than
+//! [`LONGEST`] are left as they are, because an operation there may also move an older block.
 //!
 //! [`LONGEST`]: crate::front::modes::hardened::quarantine::LONGEST
 

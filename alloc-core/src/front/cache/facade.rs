@@ -118,6 +118,8 @@ impl Facade {
     pub(super) fn tune(&self, watched: bool, emptied: bool) {
         let others = watched || fill_mode::is_any() || watch::is_observed() || sampler::sees_all();
         let is_only = self.hardened && !others;
+        // Relaxed: its partner is `is_resting`. A thread that misses the change takes the way of
+        // all modes once more.
         self.is_resting.store(is_only && emptied, Relaxed);
         self.front.set_rooms((is_only && !emptied).then_some(canary::BYTES));
     }

@@ -63,8 +63,8 @@ pub(crate) fn set_fill(fill: Fill) -> bool {
     done
 }
 
-/// Tunes those façades of these caches that there are to the modes in force. The registry is
-/// locked.
+/// Tunes the façades of these caches to the modes in force. A cache without a façade is left as it
+/// is. The registry is locked.
 fn tune_facades(caches: impl Iterator<Item = &'static RealCache>) {
     for cache in caches.filter(|cache| cache.facade().is_some()) {
         cache.prepare_facade();

@@ -27,7 +27,7 @@ pub(crate) fn fill(
     events: &EventCounts,
     mut give: impl FnMut(*mut u8),
 ) -> usize {
-    if class.is_shared() {
+    if is_cheap_to_absorb(class) {
         // First, because a block that is freed remotely while it waits is found by that.
         drain(arena, slabs, class, events);
     }
@@ -36,9 +36,6 @@ pub(crate) fn fill(
         return waiting;
     }
     let mut taken = waiting;
-    if is_cheap_to_absorb(class) {
-        drain(arena, slabs, class, events);
-    }
     loop {
         while let Some(slab) = slabs.partial.first() {
             slabs.partial.use_spare(slab);

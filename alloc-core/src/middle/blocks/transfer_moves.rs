@@ -161,6 +161,7 @@ mod tests {
     use crate::back::page_allocator::Memory;
     use crate::front::cache::registry::tests::{end, new_cache};
     use crate::middle::blocks::shared_slabs::{fill, waiting_but_free};
+    use crate::middle::blocks::slab_guard::is_cheap_to_absorb;
     use crate::middle::events::UNCACHED;
 
     /// While the lock of the bin is held, what is given back is freed remotely.
@@ -169,6 +170,8 @@ mod tests {
         let cache = new_cache();
         let arena = cache.owner.home.get();
         let class = SizeClass::of(20_000);
+        // So a request looks at what was freed remotely before it takes a block that waits.
+        assert!(SizeClass::all().filter(|class| class.is_shared()).all(is_cheap_to_absorb));
         let bin = arena.bin(class);
         let mut slabs = bin.slabs.lock();
         let mut blocks = Vec::new();
