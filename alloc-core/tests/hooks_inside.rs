@@ -16,15 +16,18 @@ use at_work::{block_in, create, destroy, free, stop_at, with_a_hooked_first_aren
 use common::alone;
 use common::block::Block;
 use common::child::{play_well, scenario, tell};
+use common::idling::forked;
 use lumalloc::control::arenas::{self, Pages};
 use lumalloc::control::{self, ARENAS_ALL, limits, purge};
+use lumalloc::observe::totals;
 use lumalloc::raw::{self, Flags};
 use recording::{Op, Recording};
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -41,10 +44,22 @@ fn what_a_hook_lacks_is_not_taken_from_what_another_thread_lacked() {
 }
 
 #[test]
-#[ignore = "the scenario of the test above"]
+fn a_hook_that_the_background_thread_calls_may_turn_it_off_and_on() {
+    assert_eq!(play_well("turned off", "dirty_decay_ms:100,background_thread:true"), ["off"]);
+}
+
+#[test]
+#[ignore = "the scenarios of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
-    assert_eq!(name, "lacks", "no such scenario");
+    match name.as_str() {
+        "lacks" => lacks(),
+        "turned off" => turned_off(),
+        _ => panic!("no scenario {name}"),
+    }
+}
+
+fn lacks() {
     // Gives another automatic arena addresses that serve where the first arena has none.
     free(&block_in(1, 8 * MIB));
     assert!(purge(ARENAS_ALL));
@@ -95,6 +110,36 @@ fn child() {
         }
     });
 }
+
+fn turned_off() {
+    static IS_OFF: AtomicBool = AtomicBool::new(false);
+    let recording = Recording::of_buffer(16 * MIB);
+    recording.inside(|_| {
+        if thread::current().id() != *MAIN.get().expect("set") {
+            assert!(control::set_background_thread(true));
+            assert!(control::set_background_thread(false));
+            IS_OFF.store(true, Relaxed);
+        }
+    });
+    MAIN.set(thread::current().id()).expect("once");
+    let arena = create(recording);
+    while !IS_OFF.load(Relaxed) {
+        free(&block_in(arena, 4 * MIB));
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!control::background_thread());
+    while totals().background_threads > 0 {
+        thread::yield_now();
+    }
+    // A fork takes the lock under which the thread is started and stopped.
+    forked(|| ());
+    assert!(control::set_background_thread(true));
+    assert!(control::set_background_thread(false));
+    assert_eq!(totals().background_threads, 0);
+    tell("off");
+}
+
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
 
 #[test]
 fn a_purge_inside_a_hook_is_done_after_it_by_the_arena_s_own_hooks() {

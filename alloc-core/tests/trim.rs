@@ -6,7 +6,8 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::idling::{MIB, dirty, doze, forked, resident, threads, wait_for};
-use lumalloc::observe;
+use lumalloc::{observe, raw};
+use std::hint::black_box;
 use std::time::Instant;
 
 #[global_allocator]
@@ -24,6 +25,7 @@ fn child() {
         Some("often") => forked(often),
         Some("left") => forked(left),
         Some("keeps") => forked(keeps),
+        Some("samples") => forked(samples),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -116,4 +118,34 @@ fn nothing_goes_where_options_forbid_it() {
     play_well("keeps", "dirty_decay_ms:600000,background_thread_auto:false");
     play_well("keeps", "dirty_decay_ms:600000,background_thread:false");
     play_well("keeps", "dirty_decay_ms:-1");
+}
+
+/// Samples that come and go leave what is handed out as it is.
+fn samples() {
+    doze(OLD_ENOUGH);
+    let kept = vec![1u8; 64 * MIB];
+    // Less than what counts as having fallen far.
+    drop(vec![1u8; 8 * MIB]);
+    let (taken, pages) = (observe::profile_counts().taken, observe::totals().purged_pages);
+    let churn = |sample: fn()| {
+        let before = observe::profile_counts().taken;
+        while observe::profile_counts().taken < before + 20_000 {
+            sample();
+        }
+    };
+    // More bytes of samples than all that was ever in use, freed by each way.
+    churn(|| {
+        // SAFETY: a block of this allocator, freed once.
+        unsafe { raw::free(black_box(raw::malloc(4096))) };
+    });
+    churn(|| drop(black_box(Box::new([0u8; 4096]))));
+    assert!(observe::profile_counts().taken - taken >= 40_000);
+    assert_eq!(observe::totals().purged_pages, pages);
+    drop(kept);
+    assert!(observe::totals().purged_pages > pages, "a fall is still seen");
+}
+
+#[test]
+fn heap_samples_that_are_freed_are_no_fall() {
+    play_well("samples", "dirty_decay_ms:600000,prof:true,lg_prof_sample:10");
 }

@@ -58,6 +58,18 @@ fn a_thousand_idle_threads_pin_nothing() {
     assert!(said < 48 * MIB, "{said} KiB");
 }
 
+/// The thread that sees that much has come back cannot start the one that gives it back: it is in
+/// the loader's code, or in a child that shares the memory. A thread that ends can.
+#[test]
+fn what_came_back_while_no_thread_could_be_started_is_given_back_later() {
+    let _alone = alone();
+    let program = cc("proc_not_forgotten.c", &[]);
+    for how in ["exit", "vfork"] {
+        let run = Run::preloaded(&program).args([how]).conf("dirty_decay_ms:200");
+        assert_eq!(run.stdout(), "given back\n", "{how}");
+    }
+}
+
 #[test]
 fn forks_under_traffic_live() {
     let _alone = alone();

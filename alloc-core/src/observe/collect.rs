@@ -15,7 +15,7 @@ use crate::back::metadata;
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry;
-use crate::front::life::{background, fork, former_thread};
+use crate::front::life::{background, background_runs, fork, former_thread};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
@@ -130,7 +130,7 @@ fn add_process(sum: &mut Sum) {
     totals.work.holes_given = holes::PURGED.get();
     totals.work.caches_emptied = emptying::EMPTIED.get();
     totals.background_threads = background::threads();
-    (totals.background_runs, totals.background_interval) = background::runs();
+    (totals.background_runs, totals.background_interval) = background_runs::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
     totals.zero_reallocs = zero_reallocs();
     totals.out_of_memory = out_of_memory::COUNT.get();

@@ -93,6 +93,9 @@ pub struct ProfileCounts {
     /// none was forgotten. Then the samples are estimates of what
     /// [`class_counts`](super::class_counts()) tells.
     pub since_start: bool,
+    /// How often all samples were forgotten, by [`reset`](crate::control::profile::reset()). Two
+    /// profiles have samples of the same time only if this is the same.
+    pub resets: u64,
 }
 
 /// Calls `see` with the counts of each stack and size. `see` may allocate.
@@ -155,5 +158,6 @@ pub fn profile_counts() -> ProfileCounts {
         count_bytes,
         sample_bytes: live::BYTES.get(),
         since_start: sampler::is_since_start() && !arena_hooks::are_there(),
+        resets: sampler::RESETS.get(),
     }
 }

@@ -34,6 +34,9 @@ static SINCE_START: AtomicBool = AtomicBool::new(false);
 /// Requests that were to be sampled and were not, because there was no memory for a sample.
 pub(crate) static MISSED: SharedCount = SharedCount::new();
 
+/// How often all samples were forgotten.
+pub(crate) static RESETS: SharedCount = SharedCount::new();
+
 /// How samples are taken from the start on.
 pub(crate) struct Settings {
     /// log2 of the bytes between two samples on average.
@@ -252,6 +255,8 @@ fn tell_untold() {
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
     note_left_out();
+    // A profile that is being written meanwhile counts as one of before.
+    RESETS.add(1);
     // First, because the present rate says how much each sample stands for: of the samples that
     // other threads take meanwhile, none of the old rate may stay.
     rate::set(lg_sample);

@@ -8,7 +8,7 @@
 //!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
-//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | – |
+//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | starts it too |
 //! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
 //! | BUSY | – | – |
 //! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
@@ -40,45 +40,42 @@
 use super::former_thread::{self, CHANGE, FormerThread};
 use super::may_start::MayStart;
 use super::quiet::Quiet;
-use super::{automatic, helper, idle_caches, may_start, trim};
-use crate::back::aging::{growth_purge, soft_limit};
+use super::{automatic, background_runs, helper, idle_caches, may_start, prompt_purge, trim};
+use crate::back::aging::growth_purge;
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
 use crate::front::cache::current;
 use crate::front::cache::registry::{CACHES, THREADS};
-use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::helper_state::State;
 use crate::ground::text::Line;
 use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
-use crate::middle::arenas::{arena_hooks, arena_settings, purge_gate};
+use crate::middle::arenas::arena_settings;
 use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
 
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
+/// The [`os::thread_address`] of the thread, which alone asks whether it is its own. 0: none runs.
+static THREAD: AtomicUsize = AtomicUsize::new(0);
 /// From so many thread caches on, of up to a MiB each, idle ones may hold much memory.
 const MANY_CACHES: u64 = 24;
-
-/// Passes made by background threads, and milliseconds slept between them.
-static RUNS: SharedCount = SharedCount::new();
-static SLEPT: SharedCount = SharedCount::new();
 
 /// Tells the program of freed samples, and runs a decay pass if one is due, or lets the background
 /// thread do so. Slow paths call this once they hold no lock.
 #[inline]
 pub(crate) fn tick() {
     sampler::tell_freed();
-    if purge_gate::is_hooked_due() || soft_limit::is_due() {
-        give_way();
+    if prompt_purge::is_due() {
+        prompt_purge::run();
     }
     match helper::get().get() {
         State::Off if decay_pass::is_due() || handed_out::has_moved() => decay(),
@@ -93,23 +90,6 @@ pub(crate) fn tick() {
 pub(crate) fn tick_outside() {
     if matches!(tls::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
         tick();
-    }
-}
-
-/// Purges arenas with hooks, or all arenas at the soft bound, if that is due. This is not left to
-/// the background thread.
-#[cold]
-#[inline(never)]
-fn give_way() {
-    if current::lives_on_reserve() {
-        return;
-    }
-    if purge_gate::is_hooked_due() {
-        arena_hooks::tick();
-    }
-    if soft_limit::is_due() && soft_limit::reached() {
-        decay_pass::purge(|_| true);
-        soft_limit::note_purge();
     }
 }
 
@@ -157,15 +137,21 @@ fn start_for_a_time() {
         automatic::note_no_threads();
     }
     let keeps_unused = arena_settings::shortest_decay_ms() < 0;
-    if is_wanted() && !keeps_unused && may_start::may_start() == MayStart::Now {
-        let started = match CHANGE.try_lock() {
-            Some(mut change) if is_wanted() => start(&mut change),
-            Some(_) => Ok(()),
-            // The thread may be about to end. It looks once more what has moved.
-            None => return,
-        };
-        if let Err(error) = started {
-            automatic::note_refusal(error);
+    if is_wanted() && !keeps_unused {
+        match may_start::may_start() {
+            MayStart::Now => {
+                let started = match CHANGE.try_lock() {
+                    Some(mut change) if is_wanted() => start(&mut change),
+                    Some(_) => Ok(()),
+                    // The thread may be about to end. It looks once more what has moved.
+                    None => return,
+                };
+                if let Err(error) = started {
+                    automatic::note_refusal(error);
+                }
+            }
+            MayStart::Later => return,
+            MayStart::Never => {}
         }
     }
     let goes_on = helper::get().get() != State::Off
@@ -206,16 +192,15 @@ pub(crate) fn threads() -> usize {
     usize::from(!is_to_start())
 }
 
-/// Returns the number of passes, and the mean time between two of them in nanoseconds.
-pub(crate) fn runs() -> (u64, u64) {
-    let runs = RUNS.get();
-    (runs, SLEPT.get().saturating_mul(1_000_000).checked_div(runs).unwrap_or(0))
-}
-
 /// Starts the thread if it does not run. Returns `false`, and writes a message, if the system
 /// refuses.
 pub(crate) fn enable() -> bool {
     if threads() > 0 && is_on() {
+        return true;
+    }
+    if is_this_thread() {
+        // The one who tells it to end may wait for it.
+        IS_KEPT.store(helper::get().get() != State::Stopping, Relaxed);
         return true;
     }
     let started = {
@@ -226,13 +211,24 @@ pub(crate) fn enable() -> bool {
     judge(started)
 }
 
-/// Stops the thread, and waits until it has stopped. None is started for a time either.
+/// Stops the thread, and waits until it has stopped. None is started for a time either. The thread
+/// itself, which runs extent hooks, ends after its pass.
 pub(crate) fn disable() {
+    if is_this_thread() {
+        IS_KEPT.store(false, Relaxed);
+        automatic::set(false);
+        return;
+    }
     let mut change = CHANGE.lock();
     IS_KEPT.store(false, Relaxed);
     set_auto(false);
     helper::stop();
     change.wait();
+}
+
+/// Returns whether the calling thread is the background thread.
+fn is_this_thread() -> bool {
+    THREAD.load(Relaxed) == os::thread_address()
 }
 
 /// Returns whether no background thread runs.
@@ -259,6 +255,8 @@ pub(crate) fn tick_at_exit() {
         State::Resting => rouse(State::Resting),
         State::Napping if has_too_few_threads() => rouse(State::Napping),
         State::Wanted if !has_too_few_threads() => start_if_needed(),
+        // What its caches held has fallen.
+        State::Off if handed_out::has_moved() && !has_too_few_threads() => start_for_a_time(),
         _ => {}
     }
 }
@@ -336,6 +334,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     // caches.
     tls::set_current(&REENTRANT);
     own_thread::name(c"lumalloc_bg");
+    THREAD.store(os::thread_address(), Relaxed);
     let mut quiet = Quiet::since(os::coarse_millis());
     while !leaves() {
         let now = os::coarse_millis();
@@ -347,13 +346,14 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
             handed_out::forget_peaks();
             next = pass(now);
         }
-        RUNS.add(1);
+        background_runs::RUNS.add(1);
         if !is_on() && (is_quiet || next.is_none()) && retires() {
             break;
         }
         sleep(now, next);
-        SLEPT.add(os::coarse_millis().saturating_sub(now));
+        background_runs::SLEPT.add(os::coarse_millis().saturating_sub(now));
     }
+    THREAD.store(0, Relaxed);
     core::ptr::null_mut()
 }
 

@@ -8,7 +8,7 @@ use crate::ground::options;
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_settings;
 use crate::middle::passes::decay_pass::{self, PASS};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Caches that are emptied while the registry is locked once.
 const AT_ONCE: usize = 16;
@@ -17,8 +17,11 @@ const LOOKS: u64 = 4;
 /// A cache with fewer bytes to take is left alone, because a façade costs memory too.
 const FEW: usize = PAGE;
 
-/// Whether the system has refused a membarrier.
-static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+/// The time before which none is emptied, because the system has refused a membarrier. It may have
+/// had no memory for it.
+static TRY_AT: AtomicU64 = AtomicU64::new(0);
+/// Milliseconds until the next try.
+const TRY_AGAIN: u64 = 60_000;
 
 /// Caches that are to be emptied together.
 struct Chosen {
@@ -53,21 +56,21 @@ fn step(
     now: u64,
     next: &mut Option<u64>,
 ) -> bool {
-    if !is_possible() {
+    if !is_possible(now) {
         return false;
     }
     let registry = REGISTRY.lock();
     let mut chosen = Chosen { caches: [None; AT_ONCE], count: 0 };
     let are_more = chosen.fill(caches, now, next);
     if !chosen.empty(&registry) {
-        IS_REFUSED.store(true, Relaxed);
+        TRY_AT.store(now + TRY_AGAIN, Relaxed);
     }
     are_more
 }
 
-fn is_possible() -> bool {
+fn is_possible(now: u64) -> bool {
     let options = options::current();
-    options.tcache && arena_settings::shortest_decay_ms() >= 0 && !IS_REFUSED.load(Relaxed)
+    options.tcache && arena_settings::shortest_decay_ms() >= 0 && now >= TRY_AT.load(Relaxed)
 }
 
 impl Chosen {

@@ -7,6 +7,8 @@ mod quiet;
 #[allow(unsafe_code)]
 mod helper;
 mod trim;
+mod prompt_purge;
+pub(crate) mod background_runs;
 pub(crate) mod automatic;
 pub(crate) mod most_threads;
 pub(crate) mod former_thread;

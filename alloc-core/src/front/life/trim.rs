@@ -40,8 +40,13 @@ pub(super) fn begin() {
 
 /// Gives back unused pages of all arenas, beyond what may stay unused beside what is handed out, if
 /// that has fallen to a third and as far as the budget allows. Returns whether the next slow path
-/// is to go on with it. Does nothing unless it `is_wanted`. The caller holds no lock.
+/// is to go on with it, as it is if a decay pass runs now. Does nothing unless it `is_wanted`. The
+/// caller holds no lock.
 pub(super) fn step(is_wanted: bool) -> bool {
+    step_beside_pass(is_wanted, false)
+}
+
+fn step_beside_pass(is_wanted: bool, waits: bool) -> bool {
     if !is_wanted || !handed_out::has_fallen_to_third() {
         return false;
     }
@@ -53,7 +58,9 @@ pub(super) fn step(is_wanted: bool) -> bool {
         return false;
     }
     let most = most.min(STEP.max(2 * handed_out::last_fall() / PAGE));
-    let given = decay_pass::trim(handed_out::spare() / PAGE, most);
+    let Some(given) = decay_pass::trim(handed_out::spare() / PAGE, most, waits) else {
+        return true;
+    };
     WENT_BACK.fetch_add(given.min(by_growth), Relaxed);
     let paid = given.saturating_sub(by_growth) as u64;
     SINCE.store(since + paid.div_ceil(PER_MILLI), Relaxed);
@@ -66,7 +73,7 @@ pub(super) fn step(is_wanted: bool) -> bool {
 
 /// Makes steps until no more is to be given back.
 pub(super) fn all(is_wanted: bool) {
-    while step(is_wanted) {}
+    while step_beside_pass(is_wanted, true) {}
 }
 
 /// Returns from when on milliseconds count at the time `now`, and how many pages they add by then.

@@ -64,7 +64,10 @@ pub(crate) fn allocate_sample(arena: &'static Arena, class: SizeClass) -> *mut u
     let bin = arena.bin(class);
     let mut slabs = bin.slabs.lock();
     let block = shared_slabs::take_sample(arena, &mut slabs, class);
-    bin.filled.add(u64::from(!block.is_null()));
+    if !block.is_null() {
+        bin.filled.add(1);
+        slabs.untold.add(class.size().cast_signed());
+    }
     block
 }
 

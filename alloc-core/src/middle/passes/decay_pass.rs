@@ -280,9 +280,9 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
 /// Gives back the pages of each arena that have been unused longest, until it has at most `spare`
 /// unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
 /// inside slabs it may be more. Returns how many have. Arenas that keep their unused pages, or have
-/// hooks, are left out. Does nothing while a pass runs.
-pub(crate) fn trim(spare: usize, most: usize) -> usize {
-    let Some(_pass) = PASS.try_lock() else { return 0 };
+/// hooks, are left out. While a pass runs it waits for its end, or does nothing and returns `None`.
+pub(crate) fn trim(spare: usize, most: usize, waits: bool) -> Option<usize> {
+    let _pass = if waits { PASS.lock() } else { PASS.try_lock()? };
     settle_all();
     let mut gone = 0;
     for arena in arena_list::all().filter(|arena| !arena.keeps_unused()) {
@@ -295,7 +295,7 @@ pub(crate) fn trim(spare: usize, most: usize) -> usize {
     if gone < most {
         gone += give_holes(&|arena| !arena.keeps_unused());
     }
-    gone
+    Some(gone)
 }
 
 /// Gives back the free pages inside slabs of the `wanted` arenas. Returns how many.
