@@ -2,6 +2,7 @@
 //! limit.
 use crate::answer::{Answer, line, no_memory};
 use crate::asked::{Asked, Before};
+use crate::client::Client;
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::deadline;
@@ -22,6 +23,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The time between two looks whether a client that waits has left.
+const LOOK: Duration = Duration::from_secs(1);
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
 /// What paths of Go's net/http/pprof begin with.
@@ -37,6 +40,7 @@ pub(crate) struct Dispatch {
     pub(crate) clock: Clock,
     pub(crate) surface: Surface,
     pub(crate) peer: Peer,
+    pub(crate) client: Client,
 }
 
 impl Dispatch {
@@ -154,7 +158,15 @@ impl Dispatch {
         let most = self.context.settings.load().limits.unsent;
         let before = self.context.unsent.hold(body.to_bytes(), most)?;
         let until = Instant::now() + wait;
-        let _ = self.clock.within(until, std::future::pending::<()>()).await;
+        while Instant::now() < until {
+            let next = until.min(Instant::now() + LOOK);
+            let _ = self.clock.within(next, std::future::pending::<()>()).await;
+            // A client may close its side because its request is whole. So it loses its place only
+            // if no other is left.
+            if self.context.waits.available_permits() == 0 && self.client.has_closed() {
+                return Err(line(StatusCode::CONFLICT, "the client has closed its side").into());
+            }
+        }
         Ok(Before(before))
     }
 
@@ -340,6 +352,40 @@ mod tests {
             while unsent.bytes() < 4 * BYTES {
                 yield_now().await;
             }
+        });
+    }
+
+    #[test]
+    fn who_has_left_makes_room_for_others_that_wait() {
+        let service = Exporter::builder().service().unwrap();
+        let context = &service.dispatch().context;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        runtime.block_on(async {
+            let slow = |client| {
+                let dispatch = Dispatch { client, ..service.dispatch().clone() };
+                tokio::spawn(async move { dispatch.answer(&SLOW, get("/slow")).await })
+            };
+            // One profile is made at a time.
+            let until_waiting = async |count| {
+                while context.unsent.bytes() < count * BYTES {
+                    yield_now().await;
+                }
+            };
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            let leaves = slow(Client::of(&ours));
+            until_waiting(1).await;
+            for count in 2..=3 {
+                slow(Client::UNKNOWN);
+                until_waiting(count).await;
+            }
+            drop(theirs);
+            tokio::time::sleep(2 * LOOK).await;
+            assert!(!leaves.is_finished(), "there is a place for others");
+            slow(Client::UNKNOWN);
+            let text = "the client has closed its side\n";
+            assert_eq!(said(leaves.await.unwrap()), (409, text.into()));
+            assert_eq!(context.waits.available_permits(), 1);
         });
     }
 

@@ -13,6 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The most bytes of a profile in memory.
 const MOST_BYTES: u64 = 64 << 20;
+/// More than gzip adds at the begin and the end.
+const HEAD: usize = 64;
 /// What is written at once is no longer.
 const LONGEST_WRITE: u64 = 64 << 10;
 
@@ -129,9 +131,20 @@ fn unpacked(profile: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn packed(plain: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // What cannot be compressed becomes longer, by 5 bytes in some kilobytes. With room for that a
+    // lack of memory is an error.
+    let mut room = Vec::new();
+    room.try_reserve_exact(plain.len() + plain.len() / 256 + HEAD)?;
+    let mut encoder = GzEncoder::new(room, Compression::fast());
     encoder.write_all(plain)?;
-    encoder.finish()
+    let mut packed = encoder.finish()?;
+    packed.shrink_to_fit();
+    Ok(packed)
+}
+
+/// Returns how many bytes a profile that [`packed`] made has when it is unpacked.
+pub(crate) fn plain_length(packed: &[u8]) -> usize {
+    packed.last_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize)
 }
 
 /// Opens a file without a name, which lies in memory and refuses to have more than `most` bytes.
@@ -179,7 +192,20 @@ mod tests {
         let plain = b"profile ".repeat(1000);
         let packed = packed(&plain).unwrap();
         assert!(packed.len() < plain.len() / 10);
-        assert_eq!(unpacked(&packed).unwrap(), plain);
+        assert_eq!((unpacked(&packed).unwrap(), plain_length(&packed)), (plain, 8000));
+        assert_eq!((plain_length(b"abc"), packed.capacity()), (0, packed.len()));
+        // Random numbers, which gzip makes longer.
+        let mut state = 1u64;
+        let noise = (0..1 << 20).map(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 56) as u8
+        });
+        let noise: Vec<u8> = noise.collect();
+        let longer = super::packed(&noise).unwrap().len();
+        assert!(
+            longer > noise.len() && longer < noise.len() + noise.len() / 256 + HEAD,
+            "{longer}"
+        );
     }
 
     #[test]

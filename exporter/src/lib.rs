@@ -30,6 +30,8 @@ pub mod answer;
 pub(crate) mod asked;
 pub mod builder;
 pub(crate) mod chores;
+#[allow(unsafe_code, reason = "whether a client has left")]
+pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod context;
 pub mod counts;

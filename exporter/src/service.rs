@@ -19,6 +19,7 @@
 use crate::answer::Answer;
 use crate::builder::Builder;
 use crate::chores::Decay;
+use crate::client::Client;
 use crate::clock::{Bell, Clock, Ringer};
 use crate::context::Context;
 use crate::dispatch::Dispatch;
@@ -64,6 +65,7 @@ impl Builder {
             clock: Clock::Thread(Arc::clone(&ringer.bell)),
             surface: Surface::Admin,
             peer: Peer::Guest,
+            client: Client::UNKNOWN,
         };
         Ok(Service { dispatch, _ringer: Arc::new(ringer) })
     }

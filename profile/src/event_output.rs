@@ -143,14 +143,11 @@ impl Output {
         let names = if is_named { output_file::MOST_TAKEN } else { 1 };
         for number in 0..names {
             let name = output_file::unfinished(path, number).ok_or(libc::ENAMETOOLONG)?;
-            match output_file::create(name.as_c_str(), path, &MAGIC) {
+            match output_file::create(&mut self.file.kept, name.as_c_str(), path, &MAGIC) {
                 Err(libc::EEXIST) => {}
                 Err(error) => return Err(error),
-                Ok(kept) => {
+                Ok(()) => {
                     self.file.unfinished = name;
-                    // In the child of a fork this one leads to the parent's file.
-                    self.file.kept.close();
-                    self.file.kept = kept;
                     return Ok(());
                 }
             }
@@ -267,7 +264,7 @@ impl Growing {
             return true;
         }
         let written = chunk.finish().ok_or(libc::EFBIG).and_then(|bytes| {
-            output_file::append(&self.kept, self.unfinished.as_c_str(), self.length, bytes)?;
+            output_file::append(&mut self.kept, self.unfinished.as_c_str(), self.length, bytes)?;
             Ok(bytes.len() as u64)
         });
         match written {

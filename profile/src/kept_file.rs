@@ -7,45 +7,111 @@ use lumalloc::system_calls;
 /// The descriptor of a file, with a number that programs do not reach, or none. A program may close
 /// descriptors that it did not open, and get the number again. So it counts only while it leads to
 /// the same file, and while that has a name.
-pub(crate) struct Kept {
+#[derive(Clone, Copy)]
+struct Descriptor {
     number: c_int,
     /// The device and the inode of the file.
     file: (u64, u64),
 }
 
-impl Kept {
-    /// No file.
-    pub(crate) const NONE: Kept = Kept { number: -1, file: (0, 0) };
+impl Descriptor {
+    const NONE: Descriptor = Descriptor { number: -1, file: (0, 0) };
 
-    /// Keeps an open file, whose own descriptor may be closed then. Keeps none if there is no such
-    /// number. It is closed at exec.
-    pub(crate) fn of(descriptor: c_int) -> Kept {
+    /// Returns a new descriptor of an open file. It is closed at exec. There is none if the file
+    /// has no name, or the system no such number.
+    fn of(descriptor: c_int) -> Descriptor {
         let Some((device, inode, true)) = system_calls::identity(descriptor) else {
-            return Kept::NONE;
+            return Descriptor::NONE;
         };
         let file = (device, inode);
-        system_calls::duplicate_high(descriptor).map_or(Kept::NONE, |number| Kept { number, file })
+        system_calls::duplicate_high(descriptor)
+            .map_or(Descriptor::NONE, |number| Descriptor { number, file })
     }
 
-    /// Returns the descriptor, if it still leads to the file, and the file has a name.
-    pub(crate) fn get(&self) -> Option<c_int> {
-        (self.has_name() == Some(true)).then_some(self.number)
+    fn is_none(&self) -> bool {
+        self.number < 0
     }
 
-    /// Closes the descriptor, if it still leads to the file. A file without a name is closed too:
-    /// otherwise its space on the disk would be lost for as long as the process runs.
-    pub(crate) fn close(&mut self) {
-        if self.has_name().is_some() {
-            system_calls::close(self.number);
-        }
-        *self = Kept::NONE;
-    }
-
-    /// Returns whether the file has a name. `None`: the descriptor does not lead to it any more.
+    /// Returns whether the file has a name. `None`: the descriptor does not lead to it in the
+    /// calling thread's table.
     fn has_name(&self) -> Option<bool> {
         // -1 is no descriptor, so it has no identity.
         let (device, inode, has_name) = system_calls::identity(self.number)?;
         ((device, inode) == self.file).then_some(has_name)
+    }
+
+    /// Closes the descriptor, if it still leads to the file. A file without a name is closed too:
+    /// otherwise its space on the disk would be lost for as long as the process runs. Returns
+    /// whether it led there.
+    fn close(&self) -> bool {
+        let leads_there = self.has_name().is_some();
+        if leads_there {
+            system_calls::close(self.number);
+        }
+        leads_there
+    }
+}
+
+/// Tables of descriptors that threads of a process have: the program's, and that of the threads of
+/// a preloaded exporter.
+const TABLES: usize = 2;
+
+/// A file that is kept open in each table of descriptors by whose threads it is written to, or no
+/// file.
+pub(crate) struct Kept {
+    open: [Descriptor; TABLES],
+    /// Descriptors of earlier files that another table may still have. A thread can close those of
+    /// its own table only.
+    left: [Descriptor; TABLES],
+}
+
+impl Kept {
+    /// No file.
+    pub(crate) const NONE: Kept =
+        Kept { open: [Descriptor::NONE; TABLES], left: [Descriptor::NONE; TABLES] };
+
+    /// Keeps an open file, whose own descriptor may be closed then, in place of the present one.
+    /// Keeps none if there is no descriptor for it.
+    pub(crate) fn set(&mut self, descriptor: c_int) {
+        self.close();
+        self.add(descriptor);
+    }
+
+    /// Keeps the file in the calling thread's table too.
+    pub(crate) fn add(&mut self, descriptor: c_int) {
+        self.close_left();
+        if let Some(free) = self.open.iter_mut().find(|open| open.is_none()) {
+            *free = Descriptor::of(descriptor);
+        }
+    }
+
+    /// Returns the descriptor in the calling thread's table, if there is one, it still leads to the
+    /// file, and the file has a name.
+    pub(crate) fn get(&self) -> Option<c_int> {
+        let open = self.open.iter().find(|open| open.has_name() == Some(true));
+        open.map(|open| open.number)
+    }
+
+    /// Closes the file. Another table keeps its descriptor until a thread that has this table
+    /// writes to the next file.
+    pub(crate) fn close(&mut self) {
+        self.close_left();
+        for open in core::mem::replace(&mut self.open, [Descriptor::NONE; TABLES]) {
+            if open.is_none() || open.close() {
+                continue;
+            }
+            if let Some(free) = self.left.iter_mut().find(|left| left.is_none()) {
+                *free = open;
+            }
+        }
+    }
+
+    fn close_left(&mut self) {
+        for left in self.left.iter_mut().filter(|left| !left.is_none()) {
+            if left.close() {
+                *left = Descriptor::NONE;
+            }
+        }
     }
 }
 
@@ -53,6 +119,7 @@ impl Kept {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+    use std::sync::{Barrier, Mutex};
 
     #[test]
     fn a_file_is_kept_until_it_is_closed_or_has_no_name() {
@@ -61,7 +128,8 @@ mod tests {
         };
         let (one, other) = (name("one"), name("other"));
         let file = std::fs::File::create(&one).expect("a file");
-        let mut kept = Kept::of(file.as_raw_fd());
+        let mut kept = Kept::NONE;
+        kept.set(file.as_raw_fd());
         drop(file);
         let number = kept.get().expect("it is open");
         assert!(number > 40);
@@ -75,14 +143,54 @@ mod tests {
         assert!(unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0, "it is the program's");
         system_calls::close(number);
 
-        let mut kept = Kept::of(file.as_raw_fd());
+        kept.set(file.as_raw_fd());
         let number = kept.get().expect("it is open");
         std::fs::remove_file(&other).expect("the file is there");
         assert_eq!(kept.get(), None);
         kept.close();
         // SAFETY: the call takes no pointers.
         assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "it is closed all the same");
-        assert_eq!(Kept::of(-1).get(), None);
+        kept.set(-1);
+        assert_eq!(kept.get(), None);
         std::fs::remove_file(one).expect("the file is there");
+    }
+
+    #[test]
+    fn each_table_of_descriptors_has_its_own() {
+        let name = |which: &str| {
+            std::env::temp_dir().join(std::format!("lumalloc-table-{which}-{}", std::process::id()))
+        };
+        let (one, other) = (name("one"), name("other"));
+        let create = |path| std::fs::File::create(path).expect("a file");
+        let is_open = |number| {
+            // SAFETY: the call takes no pointers.
+            unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+        };
+        let (kept, step) = (Mutex::new(Kept::NONE), Barrier::new(2));
+        let kept = || kept.lock().expect("no panic");
+        let mut number = -1;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // SAFETY: the call takes only numbers, and changes this thread alone.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+                kept().set(create(&one).as_raw_fd());
+                step.wait();
+                step.wait();
+                kept().close();
+            });
+            step.wait();
+            assert_eq!(kept().get(), None, "it is open in the thread's table");
+            kept().add(create(&one).as_raw_fd());
+            number = kept().get().expect("it is open here");
+            step.wait();
+        });
+        assert_eq!((kept().get(), is_open(number)), (None, true), "the thread cannot close it");
+        kept().set(create(&other).as_raw_fd());
+        // The number is the next file's now, or nobody's.
+        assert_eq!(kept().get() == Some(number), is_open(number));
+        kept().close();
+        assert!(!is_open(number) && kept().left.iter().all(Descriptor::is_none));
+        std::fs::remove_file(one).expect("the file is there");
+        std::fs::remove_file(other).expect("the file is there");
     }
 }

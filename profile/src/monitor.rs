@@ -22,11 +22,12 @@ use crate::event_output::Output;
 use crate::old_blocks::{self, Time};
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
-use crate::process::{monotonic, this_process};
+use crate::process::{keep_errno, monotonic, this_process};
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_long};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::control::{monitor, monitor::Record};
+use lumalloc::system_calls;
 
 pub use lumalloc::control::monitor::Counts;
 
@@ -85,6 +86,27 @@ fn enter(before: Option<u64>, state: u64) -> bool {
     let swapped =
         || STATE.compare_exchange(present, state, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     is_so && swapped()
+}
+
+/// How often the end of a recording looks whether another thread has begun or ended it, and the
+/// nanoseconds between two looks.
+const LOOKS: usize = 5000;
+const BETWEEN: c_long = 1_000_000;
+
+/// Enters `CHANGING` from `RUNNING`, once the thread that begins a recording has done so. Returns
+/// `false` if nothing is recorded, or that takes longer than some seconds: it may be this thread.
+fn enter_from_running() -> bool {
+    for _ in 0..LOOKS {
+        let state = STATE.load(Ordering::Relaxed);
+        if state == state_of(CHANGING) {
+            keep_errno(|| system_calls::nanosleep(BETWEEN));
+        } else if state != state_of(RUNNING) {
+            return false;
+        } else if enter(Some(RUNNING), state_of(CHANGING)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Notes that nothing is going on.
@@ -197,6 +219,8 @@ fn take(record: Record<'_>) -> bool {
 
 /// Ends the recording. Returns the counts of its events.
 ///
+/// While another thread begins or ends one, it waits for that.
+///
 /// # Errors
 /// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written. The
 /// file then keeps the name that ends in `.tmp`.
@@ -219,7 +243,7 @@ pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal
 #[cold]
 #[inline(never)]
 fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
-    if !enter(Some(RUNNING), state_of(CHANGING)) {
+    if !enter_from_running() {
         return Err(Refusal::Stopped);
     }
     // While events are recorded: one of a block that is allocated from now on has a later time.

@@ -47,6 +47,7 @@ pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
     number("prof.samples.taken", counts.taken);
     number("prof.samples.missed", counts.missed);
     number("prof.since_start", u64::from(counts.since_start));
+    number("prof.resets", counts.resets);
     number("prof.memory.stacks", counts.bytes - counts.count_bytes);
     number("prof.memory.counts", counts.count_bytes);
     number("prof.memory.samples", counts.sample_bytes);

@@ -33,14 +33,23 @@ pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
 ///
 /// # Errors
 /// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
-pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<Kept, c_int> {
+pub(crate) fn create(
+    kept: &mut Kept,
+    unfinished: &CStr,
+    path: &CStr,
+    bytes: &[u8],
+) -> Result<(), c_int> {
     keep_errno(|| {
         let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let file = File::open_with_mode(unfinished, how, PRIVATE)?;
         // It may be opened again to append to it.
         file.resemble(path, libc::S_IWUSR);
         match file.write_at(0, bytes) {
-            Ok(()) => Ok(Kept::of(file.0)),
+            Ok(()) => {
+                // In the child of a fork the present one leads to the parent's file.
+                kept.set(file.0);
+                Ok(())
+            }
             Err(error) => {
                 remove(unfinished);
                 Err(error)
@@ -50,14 +59,19 @@ pub(crate) fn create(unfinished: &CStr, path: &CStr, bytes: &[u8]) -> Result<Kep
 }
 
 /// Appends bytes to a file of which so many bytes are valid: to the kept one, or else to that of
-/// the path.
+/// the path, which is kept from then on.
 ///
 /// # Errors
 /// The system's error number. The file has its valid bytes then.
-pub(crate) fn append(kept: &Kept, path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
+pub(crate) fn append(kept: &mut Kept, path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
     keep_errno(|| match kept.get() {
         Some(descriptor) => ManuallyDrop::new(File(descriptor)).write_at(at, bytes),
-        None => File::open(path, libc::O_WRONLY)?.write_at(at, bytes),
+        None => {
+            let file = File::open(path, libc::O_WRONLY)?;
+            file.write_at(at, bytes)?;
+            kept.add(file.0);
+            Ok(())
+        }
     })
 }
 
@@ -259,7 +273,9 @@ mod tests {
         write_whole(&c_path(&path), Name::Given, put).expect("a file");
         let usual = mode(&path);
         assert_eq!(usual & !0o644, 0, "{usual:o}");
-        create(&c_path(&name), &c_path(&directory.join("none")), b"x").expect("a file");
+        let mut kept = Kept::NONE;
+        let none = c_path(&directory.join("none"));
+        create(&mut kept, &c_path(&name), &none, b"x").expect("a file");
         assert_eq!(mode(&name), 0o600);
         std::fs::remove_file(&name).expect("removed");
         for wanted in [0o600, 0o640, 0o666, 0o444] {
@@ -278,9 +294,11 @@ mod tests {
             })
             .expect("a file");
             assert_eq!(mode(&path), wanted);
-            create(&c_path(&name), &c_path(&path), b"x").expect("a file");
+            create(&mut kept, &c_path(&name), &c_path(&path), b"x").expect("a file");
             assert_eq!(mode(&name), wanted | 0o200);
-            append(&Kept::NONE, &c_path(&name), 1, b"y").expect("appended");
+            kept.close();
+            append(&mut kept, &c_path(&name), 1, b"y").expect("appended");
+            assert!(kept.get().is_some(), "it stays open");
             complete(&c_path(&name), &c_path(&path)).expect("a name");
             assert_eq!(mode(&path), wanted);
         }
@@ -362,7 +380,9 @@ mod tests {
         });
         let taken: std::vec::Vec<Path> = taken.collect();
         taken.iter().for_each(|name| {
-            create(name.as_c_str(), &path, b"left").expect("a file").close();
+            let mut kept = Kept::NONE;
+            create(&mut kept, name.as_c_str(), &path, b"left").expect("a file");
+            kept.close();
         });
         write_whole(&path, Name::Given, |sink| sink.put(b"new")).expect("a file");
         assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"new");

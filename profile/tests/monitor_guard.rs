@@ -54,5 +54,19 @@ fn a_recording_ends_with_its_guard() {
     monitor::stop().expect("its end, past the guard");
     assert_eq!(guard.stop(), Err(Refusal::Stopped));
 
+    // One that another thread is about to begin is ended.
+    for _ in 0..20 {
+        let begun = std::thread::scope(|scope| {
+            let begin = scope.spawn(|| monitor::start(Some(&other)));
+            while !monitor::is_running() {
+                std::hint::spin_loop();
+            }
+            assert!(monitor::stop().is_ok());
+            begin.join().expect("no panic")
+        });
+        assert_eq!(begun, Ok(()));
+        assert!(!monitor::is_running() && is_whole(&other));
+    }
+
     std::fs::remove_dir_all(&directory).expect("removed");
 }

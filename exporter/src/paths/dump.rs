@@ -2,7 +2,8 @@
 //! and with the profiler the heap profile.
 //!
 //! Both files of statistics are of one snapshot. All files are made anew: an existing file or link
-//! is never written to. A file that could not be written completely is removed.
+//! is never written to. A file has its name once it is whole. Until then `.tmp` follows the name. A
+//! file that could not be written completely is removed.
 use crate::answer::{Answer, JSON, body, line};
 use crate::asked::Asked;
 use crate::context::Context;
@@ -164,19 +165,31 @@ fn moment() -> String {
     format!("{}.{}", since.as_millis(), DUMPS.fetch_add(1, Relaxed))
 }
 
-/// Writes a file that does not exist yet.
+/// Writes a file that does not exist yet. It has its name once it is whole.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if bytes.len() > LARGEST {
         return Err(Failure::TooLarge(bytes.len()));
     }
     let failed = |error| Failure::File(path.into(), error);
+    let unfinished = path.with_added_extension("tmp");
     let mut options = OpenOptions::new();
-    // A link at this path exists, too.
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| {
-        remove(path);
+    let file = options.write(true).create_new(true).mode(0o600).open(&unfinished);
+    let mut file = file.map_err(failed)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.and_then(|()| give_name(&unfinished, path)).map_err(|error| {
+        remove(&unfinished);
         failed(error)
     })
+}
+
+/// Gives a file its name, which no other file has. A link at this path exists, too.
+fn give_name(unfinished: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(unfinished, path) {
+        Ok(()) => fs::remove_file(unfinished),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // The file system has no hard links.
+        Err(_) => fs::rename(unfinished, path),
+    }
 }
 
 /// Removes an incomplete file. If that fails too, nothing more can be done.

@@ -56,6 +56,7 @@ fn what_is_there_stays_and_links_are_not_followed() {
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "before");
     assert!(!directory.0.join("elsewhere").exists());
+    assert_eq!(directory.files().len(), 2, "nothing unfinished stays");
 }
 
 #[test]
@@ -89,8 +90,12 @@ fn half_a_dump_is_removed() {
     let directory = Directory::new("half");
     let whole = directory.0.join("whole");
     write(&whole, b"text").unwrap();
-    let failure = write(Path::new("/dev/full"), b"text").unwrap_err();
-    assert_eq!(failure.to_string(), "cannot write /dev/full: File exists (os error 17)");
-    remove(&whole);
-    assert!(directory.files().is_empty());
+    assert_eq!(fs::read(&whole).unwrap(), b"text");
+    assert_eq!(directory.files().len(), 1);
+    // A file that is being written has another name.
+    symlink("/dev/full", directory.0.join("half.tmp")).unwrap();
+    let half = directory.0.join("half");
+    let failure = write(&half, b"text").unwrap_err();
+    let expected = format!("cannot write {}: File exists (os error 17)", half.display());
+    assert_eq!((failure.to_string(), half.exists()), (expected, false));
 }

@@ -4,7 +4,7 @@ use crate::answer::{Answer, BINARY, TEXT, body, line, no_memory};
 use crate::asked::{Asked, Before};
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
-use crate::heap_profile::{Format, changed, compressed, take};
+use crate::heap_profile::{Format, changed, compressed, plain_length, take};
 use crate::lines;
 use crate::query;
 use crate::route::First;
@@ -41,6 +41,9 @@ pub(crate) fn index(_: &Context, asked: &Asked) -> Answer {
 
 /// Go collects garbage first if `gc` says so.
 const PARAMETERS: [&str; 4] = ["debug", "gc", "lines", "seconds"];
+/// Bytes that a difference may need for each byte of the two profiles, unpacked: stacks and labels
+/// become blocks of their own.
+const TIMES: usize = 32;
 /// The longest time of a difference.
 const LONGEST: u64 = 600;
 
@@ -111,10 +114,9 @@ fn profile(
     };
     let file = changed(context.namespace, change);
     let file = match (file, asked.extensions().get::<Before>()) {
-        (Ok(file), Some(Before(before))) => match difference(&file, before) {
+        (Ok(file), Some(Before(before))) => match change_since(context, before, &file) {
             Ok(file) => Ok(file),
-            Err(reason @ NoDifference::Reset) => return line(StatusCode::CONFLICT, reason),
-            Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
+            Err(answer) => return *answer,
         },
         (file, _) => file,
     };
@@ -124,6 +126,21 @@ fn profile(
     };
     let answer = if has_lines { read_lines(context, &file) } else { body(BINARY, file) };
     named(answer, &format!("attachment; filename=\"{name}.pb.gz\""))
+}
+
+/// Returns what changed since an older profile.
+fn change_since(context: &Context, before: &[u8], now: &[u8]) -> Result<Vec<u8>, Box<Answer>> {
+    let bytes = plain_length(before) + plain_length(now);
+    if !context.memory.has_for(bytes.saturating_mul(TIMES)) {
+        return Err(no_memory().into());
+    }
+    difference(now, before).map_err(|reason| {
+        let status = match reason {
+            NoDifference::Reset => StatusCode::CONFLICT,
+            NoDifference::Files(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        line(status, reason).into()
+    })
 }
 
 /// Adds the names and lines of all stacks to a profile.

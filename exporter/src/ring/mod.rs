@@ -3,10 +3,11 @@
 //!
 //! The reading thread looks for such moments between requests, and when it gives memory back. It
 //! never wakes up for them. A peak has at least 10 % and at least 16 MiB more memory in use than
-//! the last peak. For limits, one snapshot in a minute is enough. The oldest snapshots are dropped
-//! when there are more than [`MOST`]. When they have more than [`MOST_BYTES`], first the oldest
-//! heap profiles are dropped, and then the oldest snapshots. A snapshot that is too large alone is
-//! kept without its profile.
+//! the last peak. For limits, one snapshot in a minute is enough; the next one says how long before
+//! it a limit was reached. A moment for which there was no memory gets its snapshot at a later
+//! look. The oldest snapshots are dropped when there are more than [`MOST`]. When they have more
+//! than [`MOST_BYTES`], first the oldest heap profiles are dropped, and then the oldest snapshots.
+//! A snapshot that is too large alone is kept without its profile.
 mod judge;
 
 use crate::heap_profile;
@@ -93,12 +94,14 @@ impl Ring {
     ) -> Option<usize> {
         let mut inner = self.lock();
         let seen = inner.seen(namespace)?;
-        let reason = inner.judge.judge(seen, now)?;
+        let worth = inner.judge.judge(seen, now)?;
         if !may() {
             return None;
         }
         let snapshot = snapshot::take(namespace).ok()?;
-        Some(inner.keep(reason, &snapshot, heap_profile::compressed(namespace).unwrap_or_default()))
+        inner.judge.kept(&worth, seen, now);
+        let profile = heap_profile::compressed(namespace).unwrap_or_default();
+        Some(inner.keep(worth.reason, &snapshot, profile))
     }
 
     /// Returns all snapshots, the oldest first.
@@ -265,6 +268,8 @@ mod tests {
         ring.lock().judge.forget_peak();
         assert_eq!(ring.look(namespace, Instant::now(), || false), None);
         assert!(ring.kept().is_empty());
+        assert!(ring.look(namespace, Instant::now(), || true).is_some(), "later, with memory");
+        assert_eq!(ring.kept().len(), 1);
     }
 
     /// The limit is set for a separate arena, so that other tests have their memory.

@@ -5,6 +5,7 @@ use super::listener::{self, Bound, Listener, SocketFile, Stream};
 use super::places::{Place, Places};
 use crate::answer::{Answer, line};
 use crate::chores::Decay;
+use crate::client::Client;
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::counts::Ended;
@@ -123,6 +124,7 @@ fn run(
                 clock: Clock::Runtime,
                 surface: bound.surface,
                 peer: Peer::Tcp,
+                client: Client::UNKNOWN,
             };
             let Ok(listener) = Listener::new(bound) else { return };
             tokio::spawn(accept(listener, Arc::clone(&places), dispatch));
@@ -144,7 +146,8 @@ async fn accept(listener: Noted<Listener>, places: Arc<Places>, dispatch: Dispat
         });
         match next.await {
             Ok((stream, peer)) => {
-                let dispatch = Dispatch { peer, ..dispatch.clone() };
+                let client = Client::of(&*stream);
+                let dispatch = Dispatch { peer, client, ..dispatch.clone() };
                 take_in(stream, &places, dispatch);
                 // A client that has asked already is answered before others are taken in.
                 tokio::task::yield_now().await;

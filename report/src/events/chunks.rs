@@ -6,6 +6,8 @@ use super::source::{Input, Source, Trouble};
 pub(super) const MAGIC: &[u8] = b"LUMAEVT";
 /// The version that is read.
 const VERSION: u8 = 1;
+/// The tags that are read. Chunks with others are left out.
+const TAGS: &[u8] = b"PMSEOLXFZ";
 /// The bytes of a chunk before its contents: the tag and the length.
 const HEAD: u64 = 5;
 
@@ -64,7 +66,9 @@ impl Chunk {
     }
 }
 
-/// Finds the chunks of a file, in order, and whether the last one or its head is cut off.
+/// Finds the chunks of a file, in order, and whether the last one or its head is cut off. The first
+/// one may have any tag. Where a head is all zeros the file ends, because the system leaves zeros
+/// of what it could not write before it stopped.
 pub(super) fn find(source: &Source) -> Result<(Vec<Chunk>, bool), String> {
     check_magic(source)?;
     let size = source.len();
@@ -77,11 +81,16 @@ pub(super) fn find(source: &Source) -> Result<(Vec<Chunk>, bool), String> {
             Err(_) => return Ok((chunks, true)),
             Ok(head) => head,
         };
+        if head == [0; HEAD as usize] {
+            return Ok((chunks, true));
+        }
         let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
         let begin = from + HEAD;
         from = begin + u64::from(length);
         let is_cut = from > size;
-        chunks.push(Chunk { tag: head[0], from: begin, end: from.min(size), is_cut });
+        if chunks.is_empty() || TAGS.contains(&head[0]) {
+            chunks.push(Chunk { tag: head[0], from: begin, end: from.min(size), is_cut });
+        }
     }
     Ok((chunks, from > size))
 }
@@ -146,17 +155,22 @@ mod tests {
 
     #[test]
     fn chunks_are_found_up_to_the_end() {
-        let file = b"LUMAEVT\x01A\x02\0\0\0xyB\0\0\0\0";
+        let file = b"LUMAEVT\x01A\x02\0\0\0xyE\0\0\0\0";
         let chunk = |tag, from, end, is_cut| Chunk { tag, from, end, is_cut };
-        let [a, b] = [chunk(b'A', 13, 15, false), chunk(b'B', 20, 20, false)];
+        let [a, b] = [chunk(b'A', 13, 15, false), chunk(b'E', 20, 20, false)];
         assert_eq!(found(file), Ok((vec![a, b], false)));
         assert_eq!(found(&file[..17]), Ok((vec![a], true)));
         let cut = chunk(b'A', 13, 14, true);
         assert_eq!(found(&file[..14]), Ok((vec![cut], true)));
         assert_eq!(found(&file[..8]), Ok((vec![], false)));
-        let large = [&b"LUMAEVT\x01A\x70\x11\x01\0"[..], &[0; 70_000], b"B\0\0\0\0"].concat();
-        let [a, b] = [chunk(b'A', 13, 70_013, false), chunk(b'B', 70_018, 70_018, false)];
+        let large = [&b"LUMAEVT\x01A\x70\x11\x01\0"[..], &[0; 70_000], b"E\0\0\0\0"].concat();
+        let [a, b] = [chunk(b'A', 13, 70_013, false), chunk(b'E', 70_018, 70_018, false)];
         assert_eq!(found(&large), Ok((vec![a, b], false)));
+        let zeros = [&file[..15], &[0; 70_000]].concat();
+        assert_eq!(found(&zeros), Ok((vec![chunk(b'A', 13, 15, false)], true)));
+        let unknown = [&file[..15], &b"?\0\0\0\0".repeat(100), &file[15..]].concat();
+        let e = chunk(b'E', 520, 520, false);
+        assert_eq!(found(&unknown), Ok((vec![chunk(b'A', 13, 15, false), e], false)));
         let huge = b"LUMAEVT\x01A\xff\xff\xff\xffxy";
         assert_eq!(found(huge), Ok((vec![chunk(b'A', 13, 15, true)], true)));
     }

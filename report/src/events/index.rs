@@ -1,7 +1,7 @@
 //! Everything of an event file but the events: the process, mappings, stacks, messages, and where
 //! the events lie.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::chunks::{Chunk, find};
@@ -81,7 +81,12 @@ pub(crate) struct Index {
     /// The chunks of which not everything could be read, by their places, and what is missing by
     /// that. Chunks of events are read later than the others, and more than once.
     damage: RefCell<BTreeMap<u64, String>>,
+    /// Whether more chunks than those are damaged.
+    has_more_damage: Cell<bool>,
 }
+
+/// Of so many damaged chunks the damage is told.
+const MOST_DAMAGE: usize = 100;
 
 impl Index {
     /// Reads a file. The error says why nothing of it can be shown.
@@ -111,6 +116,7 @@ impl Index {
             dropped: 0,
             is_cut: is_cut || chunks.last().is_none_or(|last| last.tag != b'Z'),
             damage: RefCell::default(),
+            has_more_damage: Cell::new(false),
         };
         for chunk in rest {
             if let Err(trouble) = index.read_chunk(*chunk, &mut chunk.input(&source))
@@ -129,13 +135,23 @@ impl Index {
     /// what is cut off. The error says why the file cannot be read.
     pub(super) fn note(&self, chunk: &Chunk, trouble: Trouble) -> Result<bool, String> {
         let Some(loss) = chunk.loss(trouble)? else { return Ok(false) };
-        self.damage.borrow_mut().entry(chunk.at()).or_insert(loss);
+        let mut damage = self.damage.borrow_mut();
+        if damage.len() < MOST_DAMAGE {
+            damage.entry(chunk.at()).or_insert(loss);
+        } else if !damage.contains_key(&chunk.at()) {
+            self.has_more_damage.set(true);
+        }
         Ok(true)
     }
 
-    /// What is damaged in the chunks that were read so far, in the order of the file.
+    /// What is damaged in the first damaged chunks that were read so far, in the order of the file.
     pub(super) fn damage(&self) -> Vec<String> {
         self.damage.borrow().values().cloned().collect()
+    }
+
+    /// Whether more chunks are damaged than [`damage`](Self::damage) has.
+    pub(super) fn has_more_damage(&self) -> bool {
+        self.has_more_damage.get()
     }
 
     fn read_chunk(&mut self, chunk: Chunk, input: &mut Input<'_>) -> Result<(), Trouble> {
@@ -293,6 +309,16 @@ mod tests {
             // What follows is read.
             assert_eq!((index.dropped, index.last, index.is_cut), (5, START + 9, false));
         }
+    }
+
+    #[test]
+    fn of_much_damage_a_part_is_named() {
+        let mut file = File::default();
+        for _ in 0..MOST_DAMAGE + 5 {
+            file = file.chunk(b'P', b"");
+        }
+        let index = read(&file).expect("it is read");
+        assert_eq!((index.damage().len(), index.has_more_damage()), (MOST_DAMAGE, true));
     }
 
     #[test]

@@ -97,6 +97,9 @@ impl Recording {
         let what = match others.len() {
             0 => first.clone(),
             1 => format!("{first}; 1 other chunk is damaged too"),
+            count if self.index.has_more_damage() => {
+                format!("{first}; more than {count} other chunks are damaged too")
+            }
             count => format!("{first}; {count} other chunks are damaged too"),
         };
         Some(Error::of_file(&self.path, what))
@@ -210,6 +213,11 @@ mod tests {
         assert_eq!(damage(&file), Some(format!("{one}; 1 other chunk is damaged too")));
         let file = file.chunk(b'S', &[1]);
         assert_eq!(damage(&file), Some(format!("{one}; 2 other chunks are damaged too")));
+        let file = (0..100).fold(file, |file, _| file.chunk(b'S', &[1]));
+        assert_eq!(
+            damage(&file),
+            Some(format!("{one}; more than 99 other chunks are damaged too"))
+        );
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Reader {
 
     fn line(&mut self, line: &str) -> Result<()> {
         if let Some(addresses) = line.strip_prefix('@') {
+            self.frames.begin_stack();
             let addresses = addresses.split_whitespace().map(|word| {
                 self.frames.take(1)?;
                 let digits = word.strip_prefix("0x").unwrap_or(word);
@@ -393,6 +394,9 @@ MAPPED_LIBRARIES:
         assert_eq!((reader.line("@ 5 6"), reader.line("@ 5")), (Ok(()), Ok(())));
         let most = "it has more than 3 frames of stacks, where each use of a place counts";
         assert_eq!(reader.line("@ 5").err().as_deref(), Some(most), "the stacks together");
+        let deep = format!("heap_v2/1\n@{}\n", " 0x5".repeat(10_001));
+        let most = "it has a stack of more than 10000 frames";
+        assert_eq!(read(deep.as_bytes()).err().as_deref(), Some(most));
     }
 
     #[test]

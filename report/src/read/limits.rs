@@ -15,6 +15,9 @@ const NAMES: usize = 512 << 20;
 /// The most frames of all stacks. 100,000 stacks with 50 places and three functions in each place
 /// have 15 million.
 const FRAMES: usize = 30_000_000;
+/// The most frames of one stack. Those of programs have some hundred, and a picture of a deeper one
+/// would take more memory than the file by far.
+const DEEPEST: usize = 10_000;
 /// The most lines of a heap_v2. A stack has two, and one for each thread.
 const LINES: usize = 10_000_000;
 
@@ -100,6 +103,8 @@ impl Names {
 pub(super) struct Frames {
     most: usize,
     left: usize,
+    /// How many this stack has.
+    depth: usize,
 }
 
 impl Default for Frames {
@@ -110,11 +115,20 @@ impl Default for Frames {
 
 impl Frames {
     pub(super) fn at_most(most: usize) -> Frames {
-        Frames { most, left: most }
+        Frames { most, left: most, depth: 0 }
     }
 
-    /// Counts some frames, if there is room for them.
+    /// Begins to count the frames of another stack.
+    pub(super) fn begin_stack(&mut self) {
+        self.depth = 0;
+    }
+
+    /// Counts some frames of the stack, if there is room for them.
     pub(super) fn take(&mut self, count: usize) -> Result<(), String> {
+        self.depth = self.depth.saturating_add(count);
+        if self.depth > DEEPEST {
+            return Err(format!("it has a stack of more than {DEEPEST} frames"));
+        }
         let most = self.most;
         let left = self.left.checked_sub(count);
         self.left = left.ok_or_else(|| {

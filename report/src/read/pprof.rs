@@ -95,7 +95,10 @@ fn unchecked(bytes: &[u8]) -> Result<Profile> {
 fn check_frames(profile: &Profile, mut left: Frames) -> Result<()> {
     // A place without functions has at least its address.
     let count = |place: &usize| profile.locations[*place].lines.len().max(1);
-    profile.stacks.iter().flatten().try_for_each(|place| left.take(count(place)))
+    profile.stacks.iter().try_for_each(|stack| {
+        left.begin_stack();
+        stack.iter().try_for_each(|place| left.take(count(place)))
+    })
 }
 
 /// Reads the mappings and locations of a file that is not compressed, in the order of the file. The
@@ -428,14 +431,21 @@ mod tests {
     fn a_place_of_many_functions_that_is_used_often_is_refused() {
         let mut file = File::default().path("main > f", 8, 1, 1);
         let place = &mut file.profile.location[0];
-        place.line = vec![place.line[0].clone(); 10_000];
+        place.line = vec![place.line[0].clone(); 5000];
         let id = place.id;
-        file.profile.sample[0].location_id = vec![id; 3000];
+        let sample = file.profile.sample[0].clone();
+        let other = |count| {
+            let location_id = vec![id; count];
+            proto::Sample { location_id, ..sample.clone() }
+        };
+        file.profile.sample = vec![other(1), other(2)];
         let profile = read(&file.encode()).expect("a profile");
-        assert_eq!(check_frames(&profile, Frames::at_most(30_000_000)), Ok(()));
-        assert!(check_frames(&profile, Frames::at_most(29_999_999)).is_err());
-        file.profile.sample[0].location_id.push(id);
-        let most = "it has more than 30000000 frames of stacks, where each use of a place counts";
+        assert_eq!(check_frames(&profile, Frames::at_most(15_000)), Ok(()));
+        let most = "it has more than 14999 frames of stacks, where each use of a place counts";
+        let refused = check_frames(&profile, Frames::at_most(14_999));
+        assert_eq!(refused.err().as_deref(), Some(most));
+        file.profile.sample.push(other(3));
+        let most = "it has a stack of more than 10000 frames";
         assert_eq!(error(&file), most);
         assert_eq!(read_parts(&file.encode()).err().as_deref(), Some(most));
         // Places without functions count too, and of equal stacks one.
