@@ -334,4 +334,17 @@ fn work() {
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(round)).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
     round();
+    // Of an aligned block the usable size is enough.
+    for size in 1..600 {
+        let block = raw::allocate(size, Flags::NONE.align(512));
+        // SAFETY: a live block.
+        let usable = unsafe { raw::usable_size(block) };
+        // SAFETY: a live block, freed once.
+        unsafe { raw::deallocate_sized(block, usable, Flags::NONE) };
+        let block = raw::allocate(size, Flags::NONE.align(512));
+        // SAFETY: a live block.
+        let usable = unsafe { raw::usable_size(block) };
+        // SAFETY: a live block, freed once.
+        unsafe { raw::deallocate_sized(block, usable, Flags::NONE.uncached()) };
+    }
 }

@@ -115,8 +115,9 @@ fn turned_off() {
     static IS_OFF: AtomicBool = AtomicBool::new(false);
     let recording = Recording::of_buffer(16 * MIB);
     recording.inside(|_| {
-        if thread::current().id() != *MAIN.get().expect("set") {
-            assert!(control::set_background_thread(true));
+        if thread::current().id() != *MAIN.get().expect("set") && !IS_OFF.load(Relaxed) {
+            assert!(control::set_background_thread(false));
+            assert!(control::set_background_thread(true) && control::background_thread());
             assert!(control::set_background_thread(false));
             IS_OFF.store(true, Relaxed);
         }

@@ -154,19 +154,17 @@ fn ways() {
             check(raw::malloc_zeroed(size), size, free);
             check(raw::malloc_aligned(size, 64), size, free);
             let flags = Flags::NONE.align(128).zeroed();
-            // SAFETY: freed once.
-            check(raw::allocate(size, flags), size, |block| unsafe {
-                raw::deallocate(block, flags)
-            });
-            let flags = Flags::NONE.arena(arena);
-            // SAFETY: freed once.
-            check(raw::allocate(size, flags), size, |block| unsafe {
-                raw::deallocate(block, flags)
-            });
-            let flags = Flags::NONE.tcache(cache);
-            // SAFETY: freed once, past the cache.
-            let free_past = |block| unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
-            check(raw::allocate(size, flags), size, free_past);
+            for flags in [flags, Flags::NONE.arena(arena)] {
+                let block = raw::allocate(size, flags);
+                // SAFETY: freed once.
+                check(block, size, |block| unsafe { raw::deallocate(block, flags) });
+            }
+            // Past the cache, and into it.
+            for to in [Flags::NONE.uncached(), Flags::NONE.tcache(cache)] {
+                let block = raw::allocate(size, Flags::NONE.tcache(cache));
+                // SAFETY: freed once.
+                check(block, size, |block| unsafe { raw::deallocate(block, to) });
+            }
             let old = raw::malloc(size);
             // SAFETY: a live block.
             let new = unsafe { raw::realloc(old, 4 * size + round) };

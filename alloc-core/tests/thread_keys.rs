@@ -286,6 +286,7 @@ fn by_cpu() {
     assert_eq!(own::set_arena(home), Ok(()));
     let other = u32::from(home == 0);
     assert_eq!(own::set_arena(other), Err(own::MoveError::ByCpu));
+    assert_eq!(own::set_arena(4000), Err(own::MoveError::NoSuchArena));
 }
 
 #[test]

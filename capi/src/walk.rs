@@ -17,7 +17,9 @@ pub type SeeBlock = unsafe extern "C" fn(*mut c_void, *mut c_void, usize, c_uint
 fn arena_of(index: c_uint) -> Result<Option<u32>, c_int> {
     match index {
         control::ARENAS_ALL => Ok(None),
-        index if arenas::is_initialized(index) => Ok(Some(index)),
+        index if index != control::ARENAS_DESTROYED && arenas::is_initialized(index) => {
+            Ok(Some(index))
+        }
         _ => Err(libc::ENOENT),
     }
 }

@@ -137,8 +137,10 @@ fn packed(plain: &[u8]) -> io::Result<Vec<u8>> {
     room.try_reserve_exact(plain.len() + plain.len() / 256 + HEAD)?;
     let mut encoder = GzEncoder::new(room, Compression::fast());
     encoder.write_all(plain)?;
-    let mut packed = encoder.finish()?;
-    packed.shrink_to_fit();
+    let long = encoder.finish()?;
+    let mut packed = Vec::new();
+    packed.try_reserve_exact(long.len())?;
+    packed.extend_from_slice(&long);
     Ok(packed)
 }
 

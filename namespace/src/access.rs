@@ -227,7 +227,7 @@ unsafe fn trade(entry: Entry<'_>, exchange: Exchanger, buffers: Buffers) -> Resu
 mod tests {
     use super::*;
     use crate::key_table::Row;
-    use crate::row_macros::{absent, act, ask, create, row, wo};
+    use crate::row_macros::{absent, act, ask, create, row, wo, wo_or};
     use core::ffi::c_void;
 
     /// Calls with a size to read into and one to write, each with its length or none.
@@ -265,6 +265,25 @@ mod tests {
         assert_eq!(call(&ROW, Some(8), NONE).0, Err(Error::NotPermitted));
         assert_eq!(call(&ROW, None, NONE).0, Err(Error::Invalid));
         assert_eq!(call(&ROW, None, Some(&[5, 5])).0, Err(Error::Invalid));
+    }
+
+    #[test]
+    fn without_a_value_something_is_done_whatever_its_length_is_said_to_be() {
+        static ROW: Row = Row::without_texts(&wo_or!(
+            "t",
+            Size,
+            None,
+            |_, size| if size == 5 { Ok(()) } else { Err(Error::Invalid) },
+            |_| Err(Error::Again),
+            "takes five, or none"
+        ));
+        assert_eq!(call(&ROW, None, Some(&[5])).0, Ok(()));
+        assert_eq!(call(&ROW, None, NONE).0, Err(Error::Again));
+        let (oldp, oldlenp, newp) = (ptr::null_mut(), ptr::null_mut(), ptr::null());
+        let buffers = Buffers { oldp, oldlenp, newp, newlen: 8 };
+        // SAFETY: there is nothing to read or write.
+        let outcome = unsafe { of_entry(Entry { row: &ROW, mib: &[] }, buffers) };
+        assert_eq!(outcome, Err(Error::Again));
     }
 
     #[test]

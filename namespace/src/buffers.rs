@@ -31,14 +31,15 @@ impl Buffers {
         !self.newp.is_null() || self.newlen != 0
     }
 
-    /// Whether the caller gave no value of a type, or a text that is NULL.
+    /// Whether the caller gave no value of a type, or a text that is NULL. As in jemalloc, `newlen`
+    /// counts only with `newp`.
     ///
     /// # Safety
     /// `newp` must be readable for `newlen` bytes when non-null.
     #[must_use]
     pub(crate) unsafe fn lacks_value(self, kind: Type) -> bool {
         if self.newp.is_null() {
-            return self.newlen == 0;
+            return true;
         }
         // SAFETY: newp is non-null and has the length of a pointer.
         kind == Type::Str

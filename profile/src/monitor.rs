@@ -15,7 +15,7 @@
 //! are. The file has its name once it is whole. Until then `.tmp` follows the name, or a number and
 //! `.tmp` if there is such a file already, and such a file can be read too. It stays open, with a
 //! number that programs do not reach. A program may close that descriptor all the same: then the
-//! file is opened by its name for each piece.
+//! file is opened by its name once more.
 
 use crate::event_file;
 use crate::event_output::Output;

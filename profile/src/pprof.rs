@@ -98,6 +98,8 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
     observe::profile(|entry| file.entry(&entry, labels.is_none(), &mut room));
     labels.into_iter().for_each(|all| all.for_each(|one| file.labelled(one, &mut room)));
+    // As among the first comments, unless the samples were reset meanwhile.
+    file.comment("prof.resets.after", Note::Number(observe::profile_counts().resets));
     let is_whole = file.is_whole;
     gzip.end() && is_whole
 }

@@ -67,21 +67,26 @@ impl From<String> for NoDifference {
     }
 }
 
-/// Whether the samples were reset between the two. Files of other writers do not tell how often
-/// they were, so what counts there is that nothing else makes the number of allocations smaller.
+/// Whether the samples were reset between the two, or while one of them was written. Files of other
+/// writers do not tell how often they were, so what counts there is that nothing else makes the
+/// number of allocations smaller.
 fn were_reset(new: &Profile, old: &Profile) -> bool {
-    match (comment(new, RESETS), comment(old, RESETS)) {
-        (None, None) => allocations(new) < allocations(old),
-        (new, old) => new != old,
+    let counts = [new, old].map(|file| RESETS.map(|begin| comment(file, begin)));
+    let [[first, ..], _] = counts;
+    match first {
+        None => allocations(new) < allocations(old),
+        first => counts.as_flattened().iter().any(|count| *count != first),
     }
 }
 
-/// The comment that says how often the samples of a process were forgotten.
-const RESETS: &str = "prof.resets=";
+/// The comments that say how often the samples of a process were forgotten, before the samples of
+/// the file were written and after that.
+const RESETS: [&str; 2] = ["prof.resets=", "prof.resets.after="];
 
 /// The comment that begins so.
 fn comment<'a>(file: &'a Profile, begin: &str) -> Option<&'a str> {
-    file.comment.iter().map(|comment| string(file, *comment)).find(|text| text.starts_with(begin))
+    let mut texts = file.comment.iter().map(|comment| string(file, *comment));
+    texts.find_map(|text| text.strip_prefix(begin))
 }
 
 /// The allocations of all samples.
@@ -289,13 +294,18 @@ mod tests {
         assert_eq!(refused.to_string(), "the samples were reset between the two profiles");
         assert!(difference(&file(9), &file(9)).is_ok());
         // By then the program can have allocated more than before.
-        let file = |resets: u32, allocs| {
-            let file = File::default().comment(&format!("prof.resets={resets}"));
+        let file = |resets: [u32; 2], allocs| {
+            let [before, after] = resets;
+            let file = File::default().comment(&format!("prof.resets={before}"));
+            let file = file.comment(&format!("prof.resets.after={after}"));
             file.path("main > f", 10, allocs, 1).encode()
         };
-        assert_eq!(difference(&file(1, 90), &file(0, 9)).err(), Some(NoDifference::Reset));
+        for (new, old) in [([1, 1], [0, 0]), ([0, 1], [0, 0]), ([1, 1], [0, 1])] {
+            let refused = difference(&file(new, 90), &file(old, 9)).err();
+            assert_eq!(refused, Some(NoDifference::Reset), "{new:?} {old:?}");
+        }
         // A sampled block that grows in place may stand for fewer allocations.
-        assert!(difference(&file(1, 8), &file(1, 9)).is_ok());
+        assert!(difference(&file([1, 1], 8), &file([1, 1], 9)).is_ok());
     }
 
     #[test]

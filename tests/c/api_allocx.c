@@ -188,6 +188,38 @@ static void in_place(void)
   }
 }
 
+/* `realloc` may leave a block of another class than its size's, and each size up to the real one
+ * frees it, whatever the flags say. */
+static void freed_after_realloc(void)
+{
+  static const size_t SIZES_OF[][2] = {{128, 112}, {100, 120}, {1000, 900}, {5000, 4500}};
+  static const int WAYS_OF[] = {0, MALLOCX_TCACHE_NONE, MALLOCX_ARENA(0)};
+  size_t at, way;
+  for (at = 0; at < sizeof SIZES_OF / sizeof *SIZES_OF; at++)
+    for (way = 0; way < sizeof WAYS_OF / sizeof *WAYS_OF; way++) {
+      void *block = realloc(malloc(SIZES_OF[at][0]), SIZES_OF[at][1]);
+      CHECK(block != NULL);
+      sdallocx(block, SIZES_OF[at][1], WAYS_OF[way]);
+      block = realloc(malloc(SIZES_OF[at][0]), SIZES_OF[at][1]);
+      CHECK(block != NULL);
+      sdallocx(block, sallocx(block, 0), WAYS_OF[way]);
+    }
+}
+
+/* A large block that has enough is made longer if there is room. */
+static void made_longer(void)
+{
+  const size_t mib = (size_t)1 << 20;
+  void *block = mallocx(4 * mib, 0);
+  CHECK(block != NULL && xallocx(block, mib, 0, 0) == mib);
+#ifndef FOREIGN
+  CHECK(xallocx(block, mib, SIZE_MAX - mib, 0) == mib);
+  CHECK(xallocx(block, mib, mib, 0) == 2 * mib);
+  CHECK(xallocx(block, mib, mib, 0) == 2 * mib && sallocx(block, 0) == 2 * mib);
+#endif
+  dallocx(block, 0);
+}
+
 static void arenas(void)
 {
   unsigned count = 0;
@@ -215,6 +247,8 @@ int main(void)
   zeroed();
   resized();
   in_place();
+  freed_after_realloc();
+  made_longer();
   arenas();
   puts("ok");
   return 0;

@@ -50,6 +50,8 @@ static void expect(unsigned which, int step)
 static void walk(void)
 {
   int at, count = 0;
+  unsigned gone;
+  char name[50];
   size_t length = sizeof arena;
   CHECK(mallctl("arenas.create", &arena, &length, NULL, 0) == 0);
   for (at = 0; at < COUNT; at++) {
@@ -66,6 +68,11 @@ static void walk(void)
   CHECK(lumalloc_walk(MALLCTL_ARENAS_ALL, stop, &count) == ECANCELED && count == 7);
   KEEPS_ERRNO(CHECK(lumalloc_walk(4000, stop, &count) == ENOENT));
   CHECK(lumalloc_walk(arena, NULL, NULL) == EINVAL && count == 7);
+  CHECK(mallctl("arenas.create", &gone, &length, NULL, 0) == 0);
+  sprintf(name, "arena.%u.destroy", gone);
+  CHECK(mallctl(name, NULL, NULL, NULL, 0) == 0);
+  CHECK(lumalloc_walk(MALLCTL_ARENAS_DESTROYED, stop, &count) == ENOENT);
+  CHECK(lumalloc_map(NULL, NULL, MALLCTL_ARENAS_DESTROYED, NULL, 1) == ENOENT);
 }
 
 static char text[1 << 20];

@@ -8,11 +8,13 @@
  *                        files of /proc, seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
  *   REFUSE_AFTER=K       the first K of them pass (0)
+ *   REFUSE_MOST=M        after M that failed all pass (no bound)
  *
  * Without REFUSE it refuses nothing. Two threads may call sbrk at once, as the C library's own sbrk
  * does not allow. Calls that the C library makes inside itself are not seen here. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +31,7 @@ static const char *kind = "";
 static long advice = -1;
 static long every;
 static long after;
+static long most = LONG_MAX;
 static atomic_long calls;
 static atomic_long refused;
 
@@ -42,6 +45,7 @@ static void read_variable(const char *entry) {
     const char *value;
     if ((value = value_of(entry, "REFUSE_EVERY")) != NULL) every = atol(value);
     if ((value = value_of(entry, "REFUSE_AFTER")) != NULL) after = atol(value);
+    if ((value = value_of(entry, "REFUSE_MOST")) != NULL) most = atol(value);
     if ((value = value_of(entry, "REFUSE")) == NULL) return;
     kind = value;
     if (strncmp(value, "madvise:", 8) == 0) {
@@ -63,7 +67,7 @@ long refused_calls(void) { return atomic_load(&refused); }
 static bool is_counted(const char *name) {
     if (every <= 0 || strcmp(kind, name) != 0) return false;
     long call = atomic_fetch_add(&calls, 1) + 1 - after;
-    if (call <= 0 || call % every != 0) return false;
+    if (call <= 0 || call % every != 0 || atomic_load(&refused) >= most) return false;
     atomic_fetch_add(&refused, 1);
     return true;
 }

@@ -78,8 +78,20 @@ pub fn fill() -> Fill {
 /// assert!(control::set_fill(before));
 /// ```
 pub fn set_fill(fill: Fill) -> bool {
+    change_fill(|_| fill)
+}
+
+/// As [`set_fill`], but gets what is filled until now, so that two threads may change different
+/// fields at once. `change` runs under a lock, so it must neither allocate nor free.
+///
+/// ```
+/// use lumalloc::control;
+/// assert!(control::change_fill(|fill| control::Fill { zero: true, ..fill }));
+/// assert!(control::change_fill(|fill| control::Fill { zero: false, ..fill }));
+/// ```
+pub fn change_fill(change: impl FnOnce(Fill) -> Fill) -> bool {
     real_cache();
-    switch::set_fill(fill)
+    switch::change_fill(change)
 }
 
 /// Tells the allocator that the calling thread will do nothing for long. Its cached blocks are

@@ -68,7 +68,8 @@ pub fn arena() -> u32 {
 /// ```
 pub fn set_arena(index: u32) -> Result<(), MoveError> {
     own().ok_or(MoveError::NoMemory)?;
-    if choose_arena::is_percpu() && choose_arena::is_automatic(index) {
+    let is_by_cpu = choose_arena::is_automatic(index) && index < choose_arena::limit();
+    if choose_arena::is_percpu() && is_by_cpu {
         return if index == arena() { Ok(()) } else { Err(MoveError::ByCpu) };
     }
     let arena = find(index).ok_or(MoveError::NoSuchArena)?;

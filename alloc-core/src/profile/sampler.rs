@@ -255,7 +255,7 @@ fn tell_untold() {
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
     note_left_out();
-    // A profile that is being written meanwhile counts as one of before.
+    // First, so that a profile without all samples of before shows it.
     RESETS.add(1);
     // First, because the present rate says how much each sample stands for: of the samples that
     // other threads take meanwhile, none of the old rate may stay.

@@ -11,7 +11,7 @@ pub static ROWS: &[Spec] = &[
         Bool,
         None,
         |_| control::fill().junk_allocated,
-        |_, on| set(Fill { junk_allocated: on, ..control::fill() }),
+        |_, on| change(|fill| Fill { junk_allocated: on, ..fill }),
         "what any thread allocates from now on reads 0xa5; opt.junk at first"
     ),
     rw!(
@@ -19,7 +19,7 @@ pub static ROWS: &[Spec] = &[
         Bool,
         None,
         |_| control::fill().junk_freed,
-        |_, on| set(Fill { junk_freed: on, ..control::fill() }),
+        |_, on| change(|fill| Fill { junk_freed: on, ..fill }),
         "what any thread frees from now on reads 0x5a; opt.junk at first"
     ),
     rw!(
@@ -27,11 +27,11 @@ pub static ROWS: &[Spec] = &[
         Bool,
         None,
         |_| control::fill().zero,
-        |_, on| set(Fill { zero: on, ..control::fill() }),
+        |_, on| change(|fill| Fill { zero: on, ..fill }),
         "what any thread allocates from now on reads zero; opt.zero at first"
     ),
 ];
 
-fn set(fill: Fill) -> Result<(), Error> {
-    control::set_fill(fill).then_some(()).ok_or(Error::Again)
+fn change(change: impl FnOnce(Fill) -> Fill) -> Result<(), Error> {
+    control::change_fill(change).then_some(()).ok_or(Error::Again)
 }

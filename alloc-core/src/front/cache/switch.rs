@@ -49,12 +49,13 @@ fn front_of(cache: &'static RealCache, state: State) -> &'static ThreadCache {
     cache.facade().map_or(&cache.front, Facade::front)
 }
 
-/// Sets what all threads fill from now on, except the one allocation or free of each that is under
-/// way. Returns `false`, and changes nothing, if there is no memory or the system cannot do it.
-pub(crate) fn set_fill(fill: Fill) -> bool {
+/// Changes what all threads fill from now on, except the one allocation or free of each that is
+/// under way. Returns `false`, and changes nothing, if there is no memory or the system cannot do
+/// it.
+pub(crate) fn change_fill(change: impl FnOnce(Fill) -> Fill) -> bool {
     let registry = REGISTRY.lock();
     let before = fill_mode::current();
-    fill_mode::set(fill);
+    fill_mode::set(change(before));
     let done = watch_all(&registry, must_watch());
     if !done {
         fill_mode::set(before);

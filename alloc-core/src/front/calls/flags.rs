@@ -17,6 +17,7 @@ use crate::front::miss::{diverted, recorded, sampled};
 use crate::front::modes::block_size::{self, Given, usable, usable_of};
 use crate::front::modes::judge;
 use crate::ground::intervals;
+use crate::ground::options;
 use crate::ground::os;
 use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
@@ -252,8 +253,9 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     new
 }
 
-/// Tries to resize a block in place to `size + extra` bytes, or else to `size`. Returns the block's
-/// real size afterwards, whether it changed or not.
+/// Tries to resize a block in place to `size + extra` bytes, or else to `size`. One that has so
+/// many bytes, or some between the two, is never made shorter, and only a large one is made longer.
+/// Returns the block's real size afterwards, whether it changed or not.
 ///
 /// # Safety
 /// `ptr` must be a block of this allocator.
@@ -266,10 +268,15 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
     if diverted::holds(ptr) {
         return old;
     }
-    if old >= size && old <= most {
-        return old;
-    }
     let room = block_size::most_in_place(ptr);
+    if old >= size && old <= most {
+        if old < most && old > MAX_CACHED && room.is_none() {
+            // SAFETY: the caller's promise.
+            let _grown = unsafe { fits_in_place(ptr, old, most, flags.align, flags.zero) };
+        }
+        // SAFETY: the caller's promise.
+        return unsafe { usable_size(ptr) };
+    }
     let most = room.map_or(most, |room| most.min(room.max(size)));
     if room.is_some() || (old > MAX_CACHED && size > MAX_CACHED) {
         // SAFETY: the caller's promise.
@@ -298,7 +305,9 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
             probes::freed(ptr);
             // SAFETY: the slab was found by the address; the caller's promise.
             unsafe { judge::taken_back(slab, ptr) };
+            // Samples go to their slabs, where their end is noticed.
             if let Cache::Explicit(id) = flags.cache
+                && !slab.is_for_samples()
                 && explicit::free(id, slab.class(), ptr)
             {
                 current::count_freed(usable(slab.class()));
@@ -329,9 +338,13 @@ pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
         // SAFETY: the caller's promise.
         unsafe { free_roomy(ptr, size, flags.align) };
     } else {
-        let given = Given { size, align: flags.align, or_less: true };
-        // SAFETY: a block in use, by the caller's promise.
-        unsafe { judge::check_size(page_map::lookup(ptr as usize), ptr as usize, given) };
+        let (given, address) = (Given { size, align: flags.align, or_less: true }, ptr as usize);
+        // By default `realloc` leaves blocks of another class than the size's.
+        judge::check_roomy(address, given);
+        if options::current().hardened {
+            // SAFETY: a block in use, by the caller's promise.
+            unsafe { judge::check_size(page_map::lookup(address), address, given) };
+        }
         // SAFETY: the caller's promise.
         unsafe { deallocate(ptr, flags) };
     }

@@ -8,7 +8,7 @@
 //!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
-//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | starts it too |
+//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | the same |
 //! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
 //! | BUSY | – | – |
 //! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
@@ -57,15 +57,13 @@ use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
 
 /// Whether the thread is kept as long as the process has threads.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-/// The [`os::thread_address`] of the thread, which alone asks whether it is its own. 0: none runs.
-static THREAD: AtomicUsize = AtomicUsize::new(0);
 /// From so many thread caches on, of up to a MiB each, idle ones may hold much memory.
 const MANY_CACHES: u64 = 24;
 
@@ -80,8 +78,8 @@ pub(crate) fn tick() {
     match helper::get().get() {
         State::Off if decay_pass::is_due() || handed_out::has_moved() => decay(),
         State::Wanted => start_if_needed(),
-        State::Napping if growth_purge::is_due() => rouse(State::Napping),
-        State::Resting => rouse(State::Resting),
+        State::Napping if growth_purge::is_due() => helper::wake(State::Napping),
+        State::Resting => helper::wake(State::Resting),
         _ => {}
     }
 }
@@ -123,7 +121,11 @@ fn pass_if_due() {
 
 /// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
 /// may be started now. Writes no message if the system refuses. Trims where none can be started.
+/// What the child of a vfork sees is left to its parent.
 fn start_for_a_time() {
+    if !may_start::is_own_process() {
+        return;
+    }
     let seen = handed_out::moves();
     if has_too_few_threads() {
         if !trim::step(automatic::may_trim()) {
@@ -141,7 +143,7 @@ fn start_for_a_time() {
         match may_start::may_start() {
             MayStart::Now => {
                 let started = match CHANGE.try_lock() {
-                    Some(mut change) if is_wanted() => start(&mut change),
+                    Some(mut change) if is_wanted() && !has_too_few_threads() => start(&mut change),
                     Some(_) => Ok(()),
                     // The thread may be about to end. It looks once more what has moved.
                     None => return,
@@ -198,9 +200,11 @@ pub(crate) fn enable() -> bool {
     if threads() > 0 && is_on() {
         return true;
     }
-    if is_this_thread() {
-        // The one who tells it to end may wait for it.
-        IS_KEPT.store(helper::get().get() != State::Stopping, Relaxed);
+    if helper::is_this_thread() {
+        // The one who holds the lock may wait for this thread.
+        if let Some(_change) = CHANGE.try_lock() {
+            IS_KEPT.store(true, Relaxed);
+        }
         return true;
     }
     let started = {
@@ -214,9 +218,9 @@ pub(crate) fn enable() -> bool {
 /// Stops the thread, and waits until it has stopped. None is started for a time either. The thread
 /// itself, which runs extent hooks, ends after its pass.
 pub(crate) fn disable() {
-    if is_this_thread() {
+    if helper::is_this_thread() {
         IS_KEPT.store(false, Relaxed);
-        automatic::set(false);
+        set_auto(false);
         return;
     }
     let mut change = CHANGE.lock();
@@ -224,11 +228,6 @@ pub(crate) fn disable() {
     set_auto(false);
     helper::stop();
     change.wait();
-}
-
-/// Returns whether the calling thread is the background thread.
-fn is_this_thread() -> bool {
-    THREAD.load(Relaxed) == os::thread_address()
 }
 
 /// Returns whether no background thread runs.
@@ -243,20 +242,23 @@ pub(super) fn begin_in_child() {
     IS_KEPT.store(false, Relaxed);
     helper::get().set(State::Off);
     CHANGE.lock().forget();
+    helper::note_thread(false);
     handed_out::forget_peaks();
 }
 
-/// Notes that a thread has ended. If too few are left, the background thread ends too.
-pub(crate) fn tick_at_exit() {
+/// Notes that a thread has ended. If too few are left, the background thread ends too. A thread
+/// that lived `on_reserve` starts none.
+pub(crate) fn tick_at_exit(on_reserve: bool) {
     if !is_on() && has_too_few_threads() && may_start::is_own_process() {
         end_for_a_time();
     }
     match helper::get().get() {
-        State::Resting => rouse(State::Resting),
-        State::Napping if has_too_few_threads() => rouse(State::Napping),
-        State::Wanted if !has_too_few_threads() => start_if_needed(),
+        State::Resting => helper::wake(State::Resting),
+        State::Napping if has_too_few_threads() => helper::wake(State::Napping),
+        _ if on_reserve || has_too_few_threads() => {}
+        State::Wanted => start_if_needed(),
         // What its caches held has fallen.
-        State::Off if handed_out::has_moved() && !has_too_few_threads() => start_for_a_time(),
+        State::Off if handed_out::has_moved() => start_for_a_time(),
         _ => {}
     }
 }
@@ -275,12 +277,6 @@ fn end_for_a_time() {
         change.wait();
     }
     trim::all(automatic::may_trim());
-}
-
-#[cold]
-#[inline(never)]
-fn rouse(from: State) {
-    helper::wake(from);
 }
 
 #[cold]
@@ -334,7 +330,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     // caches.
     tls::set_current(&REENTRANT);
     own_thread::name(c"lumalloc_bg");
-    THREAD.store(os::thread_address(), Relaxed);
+    helper::note_thread(true);
     let mut quiet = Quiet::since(os::coarse_millis());
     while !leaves() {
         let now = os::coarse_millis();
@@ -350,10 +346,11 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
         if !is_on() && (is_quiet || next.is_none()) && retires() {
             break;
         }
-        sleep(now, next);
+        // Turned off in a pass, it ends soon.
+        sleep(now, if is_on() || automatic::is_on() { next } else { Some(now) });
         background_runs::SLEPT.add(os::coarse_millis().saturating_sub(now));
     }
-    THREAD.store(0, Relaxed);
+    helper::note_thread(false);
     core::ptr::null_mut()
 }
 
@@ -372,7 +369,8 @@ fn leaves() -> bool {
     }
     while has_too_few_threads() {
         decay_pass::purge(|_| true);
-        if helper::get().retires(State::Wanted) || helper::get().ends() {
+        let left = if is_on() { State::Wanted } else { State::Off };
+        if helper::get().retires(left) || helper::get().ends() {
             return true;
         }
     }

@@ -10,7 +10,7 @@ use super::may_start;
 use crate::ground::os;
 use crate::ground::sync::helper_state::{HelperState, State};
 use crate::ground::units::PAGE;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The state, and nothing else in its page.
 #[repr(C, align(4096))]
@@ -22,6 +22,19 @@ static STATE: OwnPage = OwnPage(HelperState::new());
 
 /// Whether a child that is made by `clone` has the state of its parent.
 static IS_INHERITED: AtomicBool = AtomicBool::new(false);
+
+/// The [`os::thread_address`] of the thread. 0: none runs.
+static THREAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that the calling thread is the background thread, or that there is none.
+pub(super) fn note_thread(is_this: bool) {
+    THREAD.store(if is_this { os::thread_address() } else { 0 }, Relaxed);
+}
+
+/// Returns whether the calling thread is the background thread.
+pub(super) fn is_this_thread() -> bool {
+    THREAD.load(Relaxed) == os::thread_address() && may_start::is_own_process()
+}
 
 /// Returns the state.
 #[inline]
@@ -50,6 +63,8 @@ pub(super) fn is_of_parent() -> bool {
 }
 
 /// Wakes the thread out of one kind of sleep. Sets OFF if it does not exist here.
+#[cold]
+#[inline(never)]
 pub(super) fn wake(from: State) {
     if is_of_parent() { STATE.0.set(State::Off) } else { STATE.0.wake(from) }
 }

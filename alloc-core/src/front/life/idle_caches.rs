@@ -20,8 +20,8 @@ const FEW: usize = PAGE;
 /// The time before which none is emptied, because the system has refused a membarrier. It may have
 /// had no memory for it.
 static TRY_AT: AtomicU64 = AtomicU64::new(0);
-/// Milliseconds until the next try.
-const TRY_AGAIN: u64 = 60_000;
+/// Decay times until the next try.
+const TRY_AGAIN: u64 = 16;
 
 /// Caches that are to be emptied together.
 struct Chosen {
@@ -56,21 +56,34 @@ fn step(
     now: u64,
     next: &mut Option<u64>,
 ) -> bool {
-    if !is_possible(now) {
+    if !is_possible() {
+        return false;
+    }
+    let again = TRY_AT.load(Relaxed);
+    if now < again {
+        note_next(next, again);
         return false;
     }
     let registry = REGISTRY.lock();
     let mut chosen = Chosen { caches: [None; AT_ONCE], count: 0 };
     let are_more = chosen.fill(caches, now, next);
-    if !chosen.empty(&registry) {
-        TRY_AT.store(now + TRY_AGAIN, Relaxed);
+    if chosen.empty(&registry) {
+        return are_more;
     }
-    are_more
+    let again = now + TRY_AGAIN * decay_pass::decay_time();
+    TRY_AT.store(again, Relaxed);
+    note_next(next, again);
+    false
 }
 
-fn is_possible(now: u64) -> bool {
+/// Notes that there is something to do at this time, if not before.
+fn note_next(next: &mut Option<u64>, at: u64) {
+    *next = Some(next.map_or(at, |next| next.min(at)));
+}
+
+fn is_possible() -> bool {
     let options = options::current();
-    options.tcache && arena_settings::shortest_decay_ms() >= 0 && now >= TRY_AT.load(Relaxed)
+    options.tcache && arena_settings::shortest_decay_ms() >= 0
 }
 
 impl Chosen {
@@ -88,7 +101,7 @@ impl Chosen {
                     *place = Some(cache);
                     self.count += 1;
                 }
-                Look::Again(at) => *next = Some(next.map_or(at, |next| next.min(at))),
+                Look::Again(at) => note_next(next, at),
                 Look::Nothing => {}
             }
         }

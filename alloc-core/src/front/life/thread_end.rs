@@ -69,6 +69,7 @@ unsafe extern "C" fn on_exit(thread: *mut c_void) {
 
 /// Takes the calling thread's record and caches away. Its later operations bypass all caches.
 pub(super) fn retire(thread: &'static Thread) {
+    let on_reserve = current::lives_on_reserve();
     tls::set_current(&REENTRANT);
     thread.caches().for_each(empty);
     let mut next = thread.caches().next();
@@ -78,7 +79,7 @@ pub(super) fn retire(thread: &'static Thread) {
     }
     thread.end_events();
     registry::put_thread(thread);
-    background::tick_at_exit();
+    background::tick_at_exit(on_reserve);
     tls::set_current(&UNCACHED);
 }
 

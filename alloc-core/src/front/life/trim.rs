@@ -8,6 +8,7 @@
 //! process.
 
 use crate::ground::os;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::ground::units::PAGE;
 use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
@@ -43,24 +44,23 @@ pub(super) fn begin() {
 /// is to go on with it, as it is if a decay pass runs now. Does nothing unless it `is_wanted`. The
 /// caller holds no lock.
 pub(super) fn step(is_wanted: bool) -> bool {
-    step_beside_pass(is_wanted, false)
+    try_step(is_wanted).unwrap_or(true)
 }
 
-fn step_beside_pass(is_wanted: bool, waits: bool) -> bool {
+/// As [`step`]. Returns `None` if a decay pass runs now.
+fn try_step(is_wanted: bool) -> Option<bool> {
     if !is_wanted || !handed_out::has_fallen_to_third() {
-        return false;
+        return Some(false);
     }
     LARGEST.fetch_max(handed_out::peak_bytes() / PAGE, Relaxed);
     let by_growth = LARGEST.load(Relaxed).saturating_sub(WENT_BACK.load(Relaxed));
     let (since, by_time) = budget_by_time(SINCE.load(Relaxed), os::coarse_millis());
     let most = by_growth + by_time;
     if by_time == 0 || most < LEAST {
-        return false;
+        return Some(false);
     }
     let most = most.min(STEP.max(2 * handed_out::last_fall() / PAGE));
-    let Some(given) = decay_pass::trim(handed_out::spare() / PAGE, most, waits) else {
-        return true;
-    };
+    let given = decay_pass::trim(handed_out::spare() / PAGE, most)?;
     WENT_BACK.fetch_add(given.min(by_growth), Relaxed);
     let paid = given.saturating_sub(by_growth) as u64;
     SINCE.store(since + paid.div_ceil(PER_MILLI), Relaxed);
@@ -68,12 +68,14 @@ fn step_beside_pass(is_wanted: bool, waits: bool) -> bool {
     if is_done {
         handed_out::note_trimmed();
     }
-    !is_done
+    Some(!is_done)
 }
 
-/// Makes steps until no more is to be given back.
+/// Makes steps until no more is to be given back. Waits for a decay pass for a time only: one that
+/// holds a pass up may wait for the end of the calling thread.
 pub(super) fn all(is_wanted: bool) {
-    while step_beside_pass(is_wanted, true) {}
+    let deadline = Deadline::of_all();
+    while wait::within_a_time(deadline, || try_step(is_wanted)) == Some(true) {}
 }
 
 /// Returns from when on milliseconds count at the time `now`, and how many pages they add by then.

@@ -275,6 +275,9 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
 #[cold]
 #[inline(never)]
 pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given, requested: Option<usize>) {
+    if guarded::usable_size(address).is_some_and(|size| given.is_size_alone(size)) {
+        return;
+    }
     guarded::wrong_size(address, given.size);
     let place = match (Slab::of(entry), entry.extent()) {
         (Some(slab), _) if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() => {

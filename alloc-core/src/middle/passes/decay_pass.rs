@@ -280,9 +280,9 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
 /// Gives back the pages of each arena that have been unused longest, until it has at most `spare`
 /// unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
 /// inside slabs it may be more. Returns how many have. Arenas that keep their unused pages, or have
-/// hooks, are left out. While a pass runs it waits for its end, or does nothing and returns `None`.
-pub(crate) fn trim(spare: usize, most: usize, waits: bool) -> Option<usize> {
-    let _pass = if waits { PASS.lock() } else { PASS.try_lock()? };
+/// hooks, are left out. Does nothing, and returns `None`, while a pass runs.
+pub(crate) fn trim(spare: usize, most: usize) -> Option<usize> {
+    let _pass = PASS.try_lock()?;
     settle_all();
     let mut gone = 0;
     for arena in arena_list::all().filter(|arena| !arena.keeps_unused()) {
@@ -329,6 +329,14 @@ mod tests {
         assert_eq!(interval(1_000_000), 1000);
         assert_eq!(interval(0), 100);
         assert_eq!(interval(-1), 1000);
+    }
+
+    #[test]
+    fn a_trim_beside_a_pass_is_told_from_one_that_finds_nothing() {
+        let pass = PASS.lock();
+        let beside = std::thread::scope(|scope| scope.spawn(|| trim(usize::MAX, 0)).join());
+        drop(pass);
+        assert_eq!(beside.expect("no panic"), None);
     }
 
     #[test]
