@@ -334,6 +334,18 @@ fn work() {
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(round)).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
     round();
+    // An alignment stays, also where it is larger than the size.
+    for _ in 0..600 {
+        let layout = Layout::from_size_align(64, 16).expect("a layout");
+        // SAFETY: the layout has a size.
+        let block = unsafe { Lumalloc.alloc(layout) };
+        // SAFETY: a live block of this layout.
+        let shorter = unsafe { Lumalloc.realloc(block, layout, 8) };
+        assert!(shorter.addr().is_multiple_of(16), "{shorter:?}");
+        let layout = Layout::from_size_align(8, 16).expect("a layout");
+        // SAFETY: a live block of this layout, freed once.
+        unsafe { Lumalloc.dealloc(shorter, layout) };
+    }
     // Of an aligned block the usable size is enough.
     for size in 1..600 {
         let block = raw::allocate(size, Flags::NONE.align(512));

@@ -12,7 +12,7 @@ use crate::map::arguments::MapArguments;
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
-use crate::standard_output;
+use crate::standard_streams;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, value_parser};
@@ -251,7 +251,7 @@ pub(crate) fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
     let written = match answer.use_stderr() {
         true => answer.print(),
         false => {
-            standard_output::open().and_then(|mut out| answer.print().and_then(|()| out.flush()))
+            standard_streams::output().and_then(|mut out| answer.print().and_then(|()| out.flush()))
         }
     };
     match written {

@@ -18,7 +18,7 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::arguments::DemoArguments;
 use crate::failure::{Failure, Outcome, no_runtime, reason};
-use crate::standard_output;
+use crate::standard_streams;
 use interruption::interrupted;
 use progress::Progress;
 use sample::{Sample, Side};
@@ -40,7 +40,7 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
     })?;
     let colour = format::wants_colour(io::stdout().is_terminal());
     let table = Table { lines: &description(arguments), samples: &samples, colour };
-    let mut out = standard_output::open()
+    let mut out = standard_streams::output()
         .map_err(|error| Failure::new(format!("cannot write the table: {}", reason(&error))))?;
     write(&table.render(), &mut out)
 }

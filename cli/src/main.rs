@@ -18,6 +18,8 @@ mod demo;
 mod events;
 mod failure;
 mod forever;
+#[allow(unsafe_code)] // asks what a signal does
+mod ignored_signal;
 mod load;
 mod map;
 mod profile;
@@ -25,8 +27,8 @@ mod region;
 mod replay;
 mod run;
 mod service;
-#[allow(unsafe_code)] // asks for a descriptor before main
-mod standard_output;
+#[allow(unsafe_code)] // asks for descriptors before main, and closes them before exec
+mod standard_streams;
 #[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
 mod switch;
 

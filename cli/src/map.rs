@@ -22,7 +22,7 @@ use place::Place;
 use source::{Exporter, Question, Source};
 
 use crate::failure::{Failure, Outcome, reason};
-use crate::standard_output;
+use crate::standard_streams;
 
 /// Cells of a row, where the output is not a terminal.
 const WIDTH: u64 = 100;
@@ -52,7 +52,7 @@ fn shown(arguments: &MapArguments) -> Outcome {
         Some(address) => at(&source, question, address)?,
         None => whole(&source, question, arguments)?,
     };
-    match standard_output::open().and_then(|mut out| out.write_all(text.as_bytes())) {
+    match standard_streams::output().and_then(|mut out| out.write_all(text.as_bytes())) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write: {}", reason(&error))))
         }

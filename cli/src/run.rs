@@ -21,6 +21,7 @@ use std::process::Command;
 
 use crate::arguments::RunArguments;
 use crate::failure::{Failure, Outcome, reason, tell};
+use crate::standard_streams;
 
 /// The exit status when the program exists but cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
@@ -54,15 +55,18 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
             command.env_remove(environment::EXPORTER);
         }
     }
+    let inherited = std::env::var_os("LD_PRELOAD");
     if left_out.is_none() {
-        let preload = std::env::var_os("LD_PRELOAD");
-        command.env("LD_PRELOAD", environment::preload(&libraries, preload.as_deref()));
+        command.env("LD_PRELOAD", environment::preload(&libraries, inherited.as_deref()));
+    } else if let Some(inherited) = inherited {
+        command.env("LD_PRELOAD", environment::without_ours(&libraries, &inherited));
     }
     if !arguments.conf.is_empty() {
         let conf = std::env::var_os("LUMALLOC_CONF");
         command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));
     }
     broken_pipe::keep(&mut command);
+    standard_streams::keep_closed(&mut command);
     let error = command.exec();
     Err(Failure::with_status(
         NOT_EXECUTABLE,

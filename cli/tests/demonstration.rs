@@ -235,9 +235,10 @@ struct Service {
 }
 
 impl Service {
-    /// Starts it with options for the allocator.
+    /// Starts it with options for the allocator, as `nohup` does.
     fn start(words: &[&str], options: &str) -> Service {
-        let child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        let child = Command::new("sh")
+            .args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_lumalloc")])
             .args(["serve", "--connections", "4", "--exporter", "127.0.0.1:0"])
             .args(words)
             .env("LUMALLOC_CONF", options)
@@ -275,6 +276,9 @@ fn the_service_alone_runs_under_load_and_shows_its_allocator() {
     let stats = get(&running.address, "/stats");
     assert!(stats.contains("Begin lumalloc statistics"), "{stats}");
     assert!(service(15).is_some());
+    send("-HUP", running.child.id());
+    // It would have ended by the time that it has answered.
+    assert!(get(&running.address, "/map").starts_with("HTTP/1.1 200 "));
     running.end();
     assert_eq!(service(15), None);
 }

@@ -177,6 +177,25 @@ fn a_signal_is_the_programs_own() {
 }
 
 #[test]
+fn a_closed_stream_stays_closed() {
+    let run = env!("CARGO_BIN_EXE_lumalloc");
+    let library = harmless_library();
+    let looks = |stream: u8, before: &str| {
+        let looks =
+            format!("readlink -q /proc/$$/fd/{stream} >/dev/null && echo open || echo closed");
+        let own = if stream == 1 { format!("({looks}) >&2") } else { looks };
+        let script = format!("exec '{run}' run --library '{library}' -- sh -c '{own}' {before}");
+        let (status, text, errors) = outcome(Command::new("sh").args(["-c", &script]));
+        assert_eq!(status, Some(0));
+        text + &errors
+    };
+    for (stream, closed) in [(0, "<&-"), (1, ">&-"), (2, "2>&-")] {
+        assert_eq!(looks(stream, closed), "closed\n", "{closed}");
+        assert_eq!(looks(stream, ""), "open\n", "{stream}");
+    }
+}
+
+#[test]
 fn an_ignored_broken_pipe_stays_ignored() {
     let run = env!("CARGO_BIN_EXE_lumalloc");
     let library = harmless_library();

@@ -80,7 +80,6 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     let is_spare = rest.len() < needs.words() - needs.mappings * MAPPING;
     let (labels, rest) = split(rest, if is_spare { 0 } else { needs.label_words() });
     let (names, locations) = split(rest, if is_spare { 0 } else { needs.name_words() });
-    let labels = LiveTable::collect(labels);
     let mut gzip = Gzip::new(sink);
     let mut file = File {
         sink: &mut gzip,
@@ -95,6 +94,8 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     };
     file.head();
     file.mappings();
+    // After the head, which says how often samples were reset until now.
+    let labels = LiveTable::collect(labels);
     let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
     observe::profile(|entry| file.entry(&entry, labels.is_none(), &mut room));
     labels.into_iter().for_each(|all| all.for_each(|one| file.labelled(one, &mut room)));

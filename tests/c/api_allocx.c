@@ -123,11 +123,11 @@ static void no_bytes(void)
 static void usable_size_alone(void)
 {
   size_t lg, size;
-  for (lg = 0; lg < 16; lg++)
+  for (lg = 0; lg < 22; lg++)
     for (size = 1; size < 5000; size = size * 5 / 4 + 1) {
       void *block = mallocx(size, MALLOCX_LG_ALIGN(lg));
       CHECK(block != NULL);
-      sdallocx(block, sallocx(block, 0), 0);
+      sdallocx(block, sallocx(block, 0), size % 2 == 0 ? 0 : MALLOCX_TCACHE_NONE);
     }
 }
 

@@ -127,6 +127,17 @@ fn forms_of_new_and_delete_call_those_of_the_program() {
     }
 }
 
+#[test]
+fn a_program_may_replace_new_and_not_delete() {
+    for own in [&[][..], &["-DARRAYS"], &["-DALIGNED"]] {
+        let program = cc("api_own_new.cc", own);
+        Run::plain(&program).stdout();
+        for conf in ["", "hardened:true", "guarded_sample:2", "tcache:false"] {
+            assert_eq!(Run::preloaded(&program).conf(conf).stdout(), "", "{own:?} {conf}");
+        }
+    }
+}
+
 /// The end of a block depends on the mode that allocates it.
 #[test]
 fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {

@@ -93,8 +93,9 @@ pub struct ProfileCounts {
     /// none was forgotten. Then the samples are estimates of what
     /// [`class_counts`](super::class_counts()) tells.
     pub since_start: bool,
-    /// How often all samples were forgotten, by [`reset`](crate::control::profile::reset()). Two
-    /// profiles have samples of the same time only if this is the same.
+    /// A count that changes when [`reset`](crate::control::profile::reset()) begins to forget all
+    /// samples, and when it has done so. Two profiles have samples of the same time only if this is
+    /// the same for both, before and after they are written.
     pub resets: u64,
 }
 

@@ -34,7 +34,7 @@ static SINCE_START: AtomicBool = AtomicBool::new(false);
 /// Requests that were to be sampled and were not, because there was no memory for a sample.
 pub(crate) static MISSED: SharedCount = SharedCount::new();
 
-/// How often all samples were forgotten.
+/// How often it was begun to forget all samples, and how often that was done.
 pub(crate) static RESETS: SharedCount = SharedCount::new();
 
 /// How samples are taken from the start on.
@@ -255,13 +255,14 @@ fn tell_untold() {
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
     note_left_out();
-    // First, so that a profile without all samples of before shows it.
+    // Before and after, so that no profile with a part of the samples has the count of another one.
     RESETS.add(1);
     // First, because the present rate says how much each sample stands for: of the samples that
     // other threads take meanwhile, none of the old rate may stay.
     rate::set(lg_sample);
     live::clear();
     sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::forget_freed);
+    RESETS.add(1);
 }
 
 #[cfg(test)]

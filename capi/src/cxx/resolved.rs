@@ -61,16 +61,20 @@ pub(crate) fn begin() {
         let by_call = calls.map_or(null_mut(), |other| other.load(Relaxed));
         form.store(if is_own { by_call } else { operator.cast_mut() }, Relaxed);
     }
-    let uses_sizes = options::current().sized_delete;
-    for (sized, plain, own) in [
-        (&SIZED, &DELETE, delete),
-        (&SIZED_ARRAY, &DELETE_ARRAY, delete_array),
-        (&SIZED_ALIGNED, &DELETE_ALIGNED, delete_aligned),
-        (&SIZED_ARRAY_ALIGNED, &DELETE_ARRAY_ALIGNED, delete_array_aligned),
+    let are_own = |operators: &[usize]| {
+        operators.iter().all(|operator| own.contains(&lumalloc_operators[*operator].addr()))
+    };
+    for (sized, plain, by_default, allocate) in [
+        (&SIZED, &DELETE, delete, &[0, 2][..]),
+        (&SIZED_ARRAY, &DELETE_ARRAY, delete_array, &[0, 1, 2, 3]),
+        (&SIZED_ALIGNED, &DELETE_ALIGNED, delete_aligned, &[4, 6]),
+        (&SIZED_ARRAY_ALIGNED, &DELETE_ARRAY_ALIGNED, delete_array_aligned, &[4, 5, 6, 7]),
     ] {
         let form = plain.load(Relaxed);
-        let is_own = form.is_null() && !uses_sizes;
-        sized.store(if is_own { own.cast_mut() } else { form }, Relaxed);
+        // A program's `new` may request other sizes than it is called with.
+        let uses_size = options::current().sized_delete && are_own(allocate);
+        let by_plain = form.is_null() && !uses_size;
+        sized.store(if by_plain { by_default.cast_mut() } else { form }, Relaxed);
     }
 }
 

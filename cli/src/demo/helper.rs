@@ -56,6 +56,8 @@ impl Helper {
             .arg0("lumalloc")
             .args(arguments)
             .env(variable, side.name())
+            // Another allocator would take the place of the system's.
+            .env_remove("LD_PRELOAD")
             .envs(options.map(|options| (OPTIONS, before_others(options))));
         Self::spawn(name, &mut command)
     }

@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
 use crate::failure::Failure;
+use crate::ignored_signal::is_ignored;
 
 /// The signals.
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -35,7 +36,8 @@ fn signals() -> Option<UnixStream> {
     listens.set_nonblocking(true).ok()?;
     let listens = UnixStream::from_std(listens).ok()?;
     TOLD.store(told.as_raw_fd(), Relaxed);
-    for signal in SIGNALS {
+    // What is ignored from the start, as by `nohup`, stays ignored.
+    for signal in SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: the handler stays valid, and calls nothing that a handler must not call.
         if unsafe { libc::signal(signal, handle as *const () as usize) } == libc::SIG_ERR {
             return None;

@@ -112,7 +112,9 @@ impl Exporter {
         let url = word.strip_prefix("http://");
         let address = url.map_or(word, |rest| rest.split('/').next().unwrap_or_default());
         let is_port = |port: &str| port.parse::<u16>().is_ok();
-        let has_port = address.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+        // A name with a slash is a file's.
+        let is_address = |(host, port): (&str, &str)| !host.contains('/') && is_port(port);
+        let has_port = address.rsplit_once(':').is_some_and(is_address);
         has_port.then(|| Exporter::Tcp(address.to_owned()))
     }
 
@@ -218,6 +220,7 @@ mod tests {
             (Some("unix:/run/x:1"), Source::Exporter(Exporter::Unix("/run/x:1".into()))),
             (Some("old.json"), Source::File("old.json".into())),
             (Some("a:b"), Source::File("a:b".into())),
+            (Some("./map-10:30"), Source::File("./map-10:30".into())),
         ] {
             assert_eq!(Source::of(word), Ok(expected));
         }

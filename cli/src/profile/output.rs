@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::unfinished::Unfinished;
 use crate::failure::reason;
-use crate::standard_output;
+use crate::standard_streams;
 
 /// As many symbolic links as Linux follows.
 const MOST_LINKS: usize = 40;
@@ -67,7 +67,7 @@ pub(crate) fn json_or(
 }
 
 fn to_stdout(make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -> Result<(), Stop> {
-    match standard_output::open().map_err(Stop::Output).and_then(|out| make_into(out, make)) {
+    match standard_streams::output().map_err(Stop::Output).and_then(|out| make_into(out, make)) {
         // The reader has seen enough, as `head` has.
         Err(Stop::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written,

@@ -4,10 +4,11 @@
 //! which ends a process. But a program that was started with the signal ignored, as systemd starts
 //! services, must still have it ignored.
 
-use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::ignored_signal::is_ignored;
 
 static WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
@@ -17,17 +18,7 @@ static WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    WAS_IGNORED.store(is_ignored(), Ordering::Relaxed);
-}
-
-fn is_ignored() -> bool {
-    let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: a null pointer changes nothing, and the other one is writable.
-    if unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) } != 0 {
-        return false;
-    }
-    // SAFETY: the call above succeeded, and wrote the whole structure.
-    unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+    WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
 }
 
 /// Lets the command ignore the signal if this process was started so.

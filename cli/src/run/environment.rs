@@ -1,7 +1,7 @@
 //! The variables that `run` sets for the program.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lumalloc_exporter::wish::Wish;
 
@@ -13,6 +13,16 @@ pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
     let others = existing.into_iter().flat_map(entries).filter(|other| !is_ours(other));
     let all: Vec<&OsStr> = ours.iter().map(|library| library.as_os_str()).chain(others).collect();
     all.join(OsStr::new(":"))
+}
+
+/// Returns `LD_PRELOAD` without our libraries, also those of another build: an outer run may have
+/// set it for a program that cannot live with them.
+pub(crate) fn without_ours(ours: &[PathBuf], existing: &OsStr) -> OsString {
+    let name = |path: &OsStr| Path::new(path).file_name().map(OsStr::to_owned);
+    let is_ours =
+        |other: &&OsStr| ours.iter().any(|library| name(library.as_os_str()) == name(other));
+    let others: Vec<&OsStr> = entries(existing).filter(|other| !is_ours(other)).collect();
+    others.join(OsStr::new(":"))
 }
 
 /// The variable that tells the exporter's library where to serve.
@@ -73,6 +83,14 @@ mod tests {
         let both = [PathBuf::from("/x/a.so"), PathBuf::from("/x/b.so")];
         let existing = OsStr::new("/x/b.so /c.so /x/a.so");
         assert_eq!(preload(&both, Some(existing)), "/x/a.so:/x/b.so:/c.so");
+    }
+
+    #[test]
+    fn a_program_that_cannot_have_our_libraries_gets_the_others() {
+        let ours = [PathBuf::from("/x/liblumalloc.so"), PathBuf::from("/x/e.so")];
+        let others = |existing: &str| without_ours(&ours, OsStr::new(existing));
+        assert_eq!(others("/y/liblumalloc.so:/a.so /x/e.so"), "/a.so");
+        assert_eq!(others("/x/liblumalloc.so"), "");
     }
 
     #[test]

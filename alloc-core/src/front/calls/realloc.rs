@@ -105,8 +105,8 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
     if let Some(new) = diverted::resize(ptr, size, align) {
         return new;
     }
-    // All classes of the hardened tier are multiples of 16.
-    if align <= 16
+    // All classes of the hardened tier are multiples of 16. A guarded sample may be of another.
+    if (align <= 8 || align == 16 && size >= 16)
         // SAFETY: the caller's promise.
         && let Some(new) = unsafe { realloc_sealed(ptr, size) }
     {

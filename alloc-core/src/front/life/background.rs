@@ -8,7 +8,7 @@
 //!
 //! | state | a slow path | a thread that ends |
 //! |---|---|---|
-//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | the same |
+//! | OFF | makes a pass if due; starts the thread, or trims, if use has fallen | starts it too |
 //! | WANTED | starts the thread if pages age; makes a pass if due | starts it if others are left |
 //! | BUSY | – | – |
 //! | NAPPING | wakes it if the growth of the heap asks for a purge | wakes it if too few are left |
@@ -123,14 +123,14 @@ fn pass_if_due() {
 /// may be started now. Writes no message if the system refuses. Trims where none can be started.
 /// What the child of a vfork sees is left to its parent.
 fn start_for_a_time() {
-    if !may_start::is_own_process() {
-        return;
-    }
     let seen = handed_out::moves();
     if has_too_few_threads() {
         if !trim::step(automatic::may_trim()) {
             handed_out::forget(seen);
         }
+        return;
+    }
+    if !may_start::is_own_process() {
         return;
     }
     let is_much = seen.has_fallen() || CACHES.get() >= MANY_CACHES;
@@ -143,7 +143,9 @@ fn start_for_a_time() {
         match may_start::may_start() {
             MayStart::Now => {
                 let started = match CHANGE.try_lock() {
-                    Some(mut change) if is_wanted() && !has_too_few_threads() => start(&mut change),
+                    // The next slow path trims.
+                    Some(_) if has_too_few_threads() => return,
+                    Some(mut change) if is_wanted() => start(&mut change),
                     Some(_) => Ok(()),
                     // The thread may be about to end. It looks once more what has moved.
                     None => return,

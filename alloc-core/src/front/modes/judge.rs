@@ -2,7 +2,7 @@
 //!
 //! A thread's façade does this without reading the options: see `front/miss/watched.rs`.
 
-use super::block_size::{Given, usable};
+use super::block_size::{Given, usable, usable_of_large};
 use super::fill;
 use super::guarded;
 use super::hardened::{canary, large_canary};
@@ -275,7 +275,9 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
 #[cold]
 #[inline(never)]
 pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given, requested: Option<usize>) {
-    if guarded::usable_size(address).is_some_and(|size| given.is_size_alone(size)) {
+    let large = || entry.extent().filter(|extent| extent.is_block_at(address));
+    let usable = guarded::usable_size(address).or_else(|| large().map(usable_of_large));
+    if usable.is_some_and(|size| given.is_size_alone(size)) {
         return;
     }
     guarded::wrong_size(address, given.size);

@@ -34,8 +34,11 @@ pub(crate) unsafe fn note(block: *mut u8, operator: Operator) {
     }
     let entry = page_map::lookup(block.expose_provenance());
     if let Some(slab) = Slab::of(entry) {
-        // SAFETY: a block in use of the slab.
-        unsafe { canary::note_operator(block, slab.class(), operator) };
+        // A block of a region may lie in one of the heap.
+        if slab.class().slot_at(block.addr().wrapping_sub(slab.base())).is_some() {
+            // SAFETY: a block in use of the slab.
+            unsafe { canary::note_operator(block, slab.class(), operator) };
+        }
     } else if let Some(extent) = block_at(entry, block as usize) {
         extent.note.set_operator(operator);
     }
