@@ -11,8 +11,8 @@ mod broken_pipe;
 #[allow(unsafe_code)] // reads an attribute of a file
 mod capabilities;
 mod elf;
-mod environment;
 mod library;
+mod environment;
 mod named;
 mod program;
 

@@ -34,10 +34,11 @@ fn run() -> String {
 }
 
 /// Returns a small demonstration. `memory` in MiB also marks its child processes, so it differs in
-/// every test.
+/// every test. It ignores no signal, whatever a shell has these tests ignore.
 fn demonstration(memory: u32, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    let mut command = Command::new("env");
     command
+        .args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_lumalloc")])
         .args(["--rounds", "1", "--idle", "0", "--connections", "8", "--memory"])
         .arg(memory.to_string())
         .args(options)

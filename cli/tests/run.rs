@@ -183,7 +183,7 @@ fn a_closed_stream_stays_closed() {
     let looks = |stream: u8, before: &str| {
         let looks =
             format!("readlink -q /proc/$$/fd/{stream} >/dev/null && echo open || echo closed");
-        let own = if stream == 1 { format!("({looks}) >&2") } else { looks };
+        let own = if stream == 1 { format!("({looks}) >&2; :") } else { looks };
         let script = format!("exec '{run}' run --library '{library}' -- sh -c '{own}' {before}");
         let (status, text, errors) = outcome(Command::new("sh").args(["-c", &script]));
         assert_eq!(status, Some(0));

@@ -94,7 +94,7 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     };
     file.head();
     file.mappings();
-    // After the head, which says how often samples were reset until now.
+    // After the head, which has the count of resets until now.
     let labels = LiveTable::collect(labels);
     let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
     observe::profile(|entry| file.entry(&entry, labels.is_none(), &mut room));

@@ -79,8 +79,8 @@ fn were_reset(new: &Profile, old: &Profile) -> bool {
     }
 }
 
-/// The comments that say how often the samples of a process were forgotten, before the samples of
-/// the file were written and after that.
+/// The comments with a count that changes when the samples of a process begin to be forgotten, and
+/// when they are: before the samples of the file were written, and after that.
 const RESETS: [&str; 2] = ["prof.resets=", "prof.resets.after="];
 
 /// The comment that begins so.

@@ -43,6 +43,18 @@ static void end_with_full_caches(const pthread_attr_t *detached) {
     pthread_barrier_wait(&full);
 }
 
+static void shorten_decay(void) {
+    ssize_t millis = 200;
+    unsigned count = 0;
+    size_t length = sizeof count;
+    CHECK(mallctl("arenas.narenas", &count, &length, NULL, 0) == 0 && count > 0);
+    for (unsigned i = 0; i < count; i++) {
+        char name[50];
+        snprintf(name, sizeof name, "arena.%u.dirty_decay_ms", i);
+        CHECK(mallctl(name, NULL, NULL, &millis, sizeof millis) == 0 || i > 0);
+    }
+}
+
 static void free_in_a_vfork(void) {
     static void *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) blocks[i] = memset(marked(SIZE, 3), 3, SIZE);
@@ -68,8 +80,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "exit") == 0) {
         end_with_full_caches(&detached);
         /* Up to here no cache was emptied because its thread waits. */
-        ssize_t short_time = 200;
-        CHECK(mallctl("arena.4096.dirty_decay_ms", NULL, NULL, &short_time, sizeof short_time) == 0);
+        shorten_decay();
         /* That has purged what was unused. */
         full_kib = rss_kib();
         pthread_barrier_wait(&over);

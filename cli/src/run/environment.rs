@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lumalloc_exporter::wish::Wish;
 
+use super::library;
 use crate::failure::{Failure, OWN_FAILURE, Outcome};
 
 /// Returns `LD_PRELOAD`: our libraries before those that are there already, and none twice.
@@ -18,9 +19,12 @@ pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
 /// Returns `LD_PRELOAD` without our libraries, also those of another build: an outer run may have
 /// set it for a program that cannot live with them.
 pub(crate) fn without_ours(ours: &[PathBuf], existing: &OsStr) -> OsString {
-    let name = |path: &OsStr| Path::new(path).file_name().map(OsStr::to_owned);
-    let is_ours =
-        |other: &&OsStr| ours.iter().any(|library| name(library.as_os_str()) == name(other));
+    let usual = [Path::new(library::NAME), Path::new(library::EXPORTER)];
+    let all: Vec<&Path> = ours.iter().map(PathBuf::as_path).chain(usual).collect();
+    let is_ours = |other: &&OsStr| {
+        let name = Path::new(other).file_name();
+        all.iter().any(|library| library.file_name() == name)
+    };
     let others: Vec<&OsStr> = entries(existing).filter(|other| !is_ours(other)).collect();
     others.join(OsStr::new(":"))
 }
@@ -87,9 +91,10 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_have_our_libraries_gets_the_others() {
-        let ours = [PathBuf::from("/x/liblumalloc.so"), PathBuf::from("/x/e.so")];
+        let ours = [PathBuf::from("/x/lu.so")];
         let others = |existing: &str| without_ours(&ours, OsStr::new(existing));
-        assert_eq!(others("/y/liblumalloc.so:/a.so /x/e.so"), "/a.so");
+        let existing = "/y/liblumalloc.so:/a.so /y/liblumalloc_exporter.so:/y/lu.so";
+        assert_eq!(others(existing), "/a.so");
         assert_eq!(others("/x/liblumalloc.so"), "");
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::elf::{Elf, SHARED_OBJECT};
 use crate::failure::{Failure, OWN_FAILURE, Outcome, reason};
 
-const NAME: &str = "liblumalloc.so";
-const EXPORTER: &str = "liblumalloc_exporter.so";
+pub(super) const NAME: &str = "liblumalloc.so";
+pub(super) const EXPORTER: &str = "liblumalloc_exporter.so";
 const VARIABLE: &str = "LUMALLOC_LIBRARY";
 
 /// Returns the library's absolute path, checked because the loader only warns about a bad library.

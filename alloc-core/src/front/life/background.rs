@@ -121,11 +121,11 @@ fn pass_if_due() {
 
 /// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
 /// may be started now. Writes no message if the system refuses. Trims where none can be started.
-/// What the child of a vfork sees is left to its parent.
+/// The child of a vfork starts none and forgets nothing, so that its parent can.
 fn start_for_a_time() {
     let seen = handed_out::moves();
     if has_too_few_threads() {
-        if !trim::step(automatic::may_trim()) {
+        if !trim::step(automatic::may_trim()) && may_start::is_own_process() {
             handed_out::forget(seen);
         }
         return;
