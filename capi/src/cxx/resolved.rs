@@ -44,8 +44,9 @@ pub(crate) fn begin() {
     if lumalloc_operators.iter().all(|operator| own.contains(&operator.addr())) {
         raw::compare_operators();
     }
-    let [new, new_array, _, _, new_aligned, new_array_aligned, _, _, rest @ ..] =
-        lumalloc_operators;
+    let [new, new_array, new_nothrow, new_array_nothrow, rest @ ..] = lumalloc_operators;
+    let [new_aligned, new_array_aligned, rest @ ..] = rest;
+    let [new_aligned_nothrow, new_array_aligned_nothrow, rest @ ..] = rest;
     let [delete, delete_array, _, _, _, _, delete_aligned, delete_array_aligned, ..] = rest;
     for (form, operator, calls) in [
         (&NEW, new, None),
@@ -61,18 +62,21 @@ pub(crate) fn begin() {
         let by_call = calls.map_or(null_mut(), |other| other.load(Relaxed));
         form.store(if is_own { by_call } else { operator.cast_mut() }, Relaxed);
     }
-    let are_own = |operators: &[usize]| {
-        operators.iter().all(|operator| own.contains(&lumalloc_operators[*operator].addr()))
+    let are_own = |operators: [*const c_void; 2]| {
+        operators.iter().all(|operator| own.contains(&operator.addr()))
     };
-    for (sized, plain, by_default, allocate) in [
-        (&SIZED, &DELETE, delete, &[0, 2][..]),
-        (&SIZED_ARRAY, &DELETE_ARRAY, delete_array, &[0, 1, 2, 3]),
-        (&SIZED_ALIGNED, &DELETE_ALIGNED, delete_aligned, &[4, 6]),
-        (&SIZED_ARRAY_ALIGNED, &DELETE_ARRAY_ALIGNED, delete_array_aligned, &[4, 5, 6, 7]),
+    // A program's `new` may request other sizes than it is called with. Those of arrays call it.
+    let single = options::current().sized_delete && are_own([new, new_nothrow]);
+    let array = single && are_own([new_array, new_array_nothrow]);
+    let aligned = options::current().sized_delete && are_own([new_aligned, new_aligned_nothrow]);
+    let array_aligned = aligned && are_own([new_array_aligned, new_array_aligned_nothrow]);
+    for (sized, plain, by_default, uses_size) in [
+        (&SIZED, &DELETE, delete, single),
+        (&SIZED_ARRAY, &DELETE_ARRAY, delete_array, array),
+        (&SIZED_ALIGNED, &DELETE_ALIGNED, delete_aligned, aligned),
+        (&SIZED_ARRAY_ALIGNED, &DELETE_ARRAY_ALIGNED, delete_array_aligned, array_aligned),
     ] {
         let form = plain.load(Relaxed);
-        // A program's `new` may request other sizes than it is called with.
-        let uses_size = options::current().sized_delete && are_own(allocate);
         let by_plain = form.is_null() && !uses_size;
         sized.store(if by_plain { by_default.cast_mut() } else { form }, Relaxed);
     }
