@@ -64,6 +64,28 @@ fn numbers_of_no_cache_are_refused() {
 }
 
 #[test]
+fn what_the_cache_of_a_created_arena_does_not_have_comes_from_that_arena_or_from_nowhere() {
+    const LIMIT: usize = 1 << 20;
+    let _alone = alone();
+    let arena = arenas::create().expect("an arena");
+    assert!(arenas::set_limit(arena, LIMIT));
+    assert_eq!(own::set_arena(arena), Ok(()));
+    let flags = Flags::NONE.tcache(tcache::create().expect("a cache"));
+    assert_eq!(own::set_arena(0), Ok(()));
+    for size in [1000, 100_000] {
+        let block = || Block::filled(raw::allocate(size, flags), size, 1);
+        let blocks: Vec<Block> = std::iter::from_fn(block).take(2 * LIMIT / size).collect();
+        assert!((1..=LIMIT / size).contains(&blocks.len()), "{} of {size}", blocks.len());
+        assert!(blocks.iter().all(|block| arenas::lookup(block.ptr()) == Some(arena)));
+        blocks.iter().for_each(|block| free(block, flags));
+    }
+    assert!(tcache::destroy(0));
+    // SAFETY: no block of the arena is in use.
+    assert!(unsafe { arenas::destroy(arena) });
+    assert_empty();
+}
+
+#[test]
 fn an_arena_stays_as_long_as_a_cache_takes_pages_from_it() {
     let _alone = alone();
     let arena = arenas::create().expect("an arena");

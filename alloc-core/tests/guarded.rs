@@ -159,6 +159,11 @@ fn sends_itself_a_fault(action: libc::sighandler_t) {
 }
 
 #[test]
+fn a_thread_of_a_created_arena_has_no_samples_that_a_reset_would_leave() {
+    play_well("created", "guarded_sample:2");
+}
+
+#[test]
 #[ignore = "the scenarios of the tests here"]
 fn child() {
     match scenario().as_deref() {
@@ -192,6 +197,7 @@ fn child() {
         Some("sent") => sends_itself_a_fault(libc::SIG_DFL),
         Some("ignored") => sends_itself_a_fault(libc::SIG_IGN),
         Some("work") => work(),
+        Some("created") => of_created_arena(),
         Some("sized") => {
             let block = sample(true);
             // SAFETY: a live block, and the mistake that is tested.
@@ -298,6 +304,15 @@ fn counts() {
     blocks.into_iter().for_each(free);
     assert_eq!(observe::guarded_samples().live, before.live);
     assert_eq!(observe::totals().allocated, allocated);
+}
+
+fn of_created_arena() {
+    let own = |arena| assert_eq!(lumalloc::control::thread::set_arena(arena), Ok(()));
+    let samples = || (0..1000).filter(|_| is_sample(raw::malloc(100).expose_provenance(), 100));
+    own(lumalloc::control::arenas::create().expect("an arena"));
+    assert_eq!(samples().count(), 0);
+    own(0);
+    assert!(samples().count() > 0);
 }
 
 /// Every size by every function, over threads, with more live blocks than slots.

@@ -19,7 +19,7 @@ use common::child::{play_well, scenario, tell};
 use common::idling::forked;
 use lumalloc::control::arenas::{self, Pages};
 use lumalloc::control::{self, ARENAS_ALL, limits, purge};
-use lumalloc::observe::totals;
+use lumalloc::observe::{self, totals};
 use lumalloc::raw::{self, Flags};
 use recording::{Op, Recording};
 use std::ffi::c_void;
@@ -49,12 +49,18 @@ fn a_hook_that_the_background_thread_calls_may_turn_it_off_and_on() {
 }
 
 #[test]
+fn a_hook_that_the_background_thread_calls_may_reset_locks_while_the_thread_is_stopped() {
+    assert_eq!(play_well("resets", "dirty_decay_ms:100,background_thread:true"), ["stopped"]);
+}
+
+#[test]
 #[ignore = "the scenarios of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
     match name.as_str() {
         "lacks" => lacks(),
         "turned off" => turned_off(),
+        "resets" => resets(),
         _ => panic!("no scenario {name}"),
     }
 }
@@ -138,6 +144,34 @@ fn turned_off() {
     assert!(control::set_background_thread(false));
     assert_eq!(totals().background_threads, 0);
     tell("off");
+}
+
+fn resets() {
+    let (inside, is_inside) = channel();
+    let stops = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&stops);
+    let recording = Recording::of_buffer(16 * MIB);
+    recording.inside(move |_| {
+        if thread::current().id() != *MAIN.get().expect("set") {
+            inside.send(()).expect("the main thread waits");
+            while !stopping.load(Relaxed) {
+                thread::yield_now();
+            }
+            // The main thread has the lock by now, or very soon.
+            thread::sleep(Duration::from_millis(50));
+            observe::reset_mutexes();
+        }
+    });
+    MAIN.set(thread::current().id()).expect("once");
+    let arena = create(recording);
+    while is_inside.try_recv().is_err() {
+        free(&block_in(arena, 4 * MIB));
+        thread::sleep(Duration::from_millis(20));
+    }
+    stops.store(true, Relaxed);
+    assert!(control::set_background_thread(false));
+    assert_eq!(totals().background_threads, 0);
+    tell("stopped");
 }
 
 static MAIN: OnceLock<ThreadId> = OnceLock::new();

@@ -10,6 +10,8 @@ mod shadow;
 
 use common::block::Block;
 use common::child::{play_well, scenario};
+use lumalloc::PAGE;
+use lumalloc::control::arenas;
 use lumalloc::raw;
 use lumalloc::testing::{Refused, fail_system_calls, fail_system_calls_of, forgotten_pages};
 use shadow::op;
@@ -68,9 +70,21 @@ fn samples_of_a_large_heap_with_each_kind_refused() {
 }
 
 #[test]
+fn hardened_blocks_for_whose_records_memory_ends_are_freed_by_their_size() {
+    // The memory may end at each of the records that a block takes.
+    for shift in 0..3 {
+        let conf = "hardened:true,dirty_decay_ms:-1,background_thread:false";
+        play_well(&format!("records {shift}"), conf);
+    }
+}
+
+#[test]
 #[ignore = "a scenario of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
+    if let Some(shift) = name.strip_prefix("records ") {
+        return records(shift.parse().expect("a number"));
+    }
     if let Some(numbers) = name.strip_prefix("samples ") {
         let (kind, period) = numbers.split_once(' ').expect("two numbers");
         let kind: usize = kind.parse().expect("a number");
@@ -93,6 +107,37 @@ fn run(seed: u8, kind: Refused, period: u64) {
     assert_eq!(forgotten_pages(), 0);
     lumalloc::checks::all();
     world.end();
+}
+
+/// Uses up the memory for records by arenas, and the rest by large blocks. After that, each that is
+/// freed leaves records for the next one, which takes several if pages without access are to lie
+/// around it.
+fn records(shift: usize) {
+    const SIZE: usize = 40_000;
+    const UNUSED: usize = 256 << 20;
+    let unused = raw::malloc(UNUSED);
+    assert!(!unused.is_null());
+    // SAFETY: this function's own block.
+    unsafe { raw::free(unused) };
+    let mut blocks = Vec::with_capacity(1 << 16);
+    fail_system_calls_of(1, Refused::Reserve);
+    while arenas::create().is_some() {}
+    let allocate = || Some(raw::malloc(SIZE)).filter(|block| !block.is_null());
+    // SAFETY: a live block, with the size that was requested.
+    let free = |block| unsafe { raw::free_sized(block, SIZE) };
+    // Before an aligned block there is no page without access, so it takes one record less.
+    blocks.extend((0..shift).map(|_| raw::malloc_aligned(SIZE, 2 * PAGE)));
+    blocks.extend(std::iter::from_fn(allocate));
+    assert!(blocks.len() < UNUSED / (2 * SIZE), "the records did not end");
+    for _ in 0..100 {
+        // Only so many runs are closed in a time.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        blocks.pop().into_iter().for_each(free);
+        blocks.extend(allocate());
+    }
+    blocks.into_iter().for_each(free);
+    fail_system_calls(0);
+    lumalloc::checks::all();
 }
 
 /// Samples lie in chunks beside so much memory.

@@ -370,7 +370,7 @@ mod tests {
         };
         assert!(map(&["map"]).source.is_none());
         assert_eq!(map(&["map", "--at", "7f00"]).at, Some(parse_address("7f00").unwrap()));
-        assert_eq!(map(&["map", "--diff", "a.json", "b.json"]).source.as_deref(), Some("b.json"));
+        assert_eq!(map(&["map", "--diff", "a.json", "b.json"]).source, Some("b.json".into()));
         for words in [
             ["map", "--pid=1", "host:1"],
             ["map", "--at=0x1", "--json"],

@@ -92,7 +92,7 @@ fn wants_colour() -> bool {
 }
 
 fn width(arguments: &MapArguments) -> u64 {
-    let columns = match terminal_size::terminal_size() {
+    let columns = match terminal_size::terminal_size_of(io::stdout()) {
         _ if arguments.width.is_some() => return arguments.width.map_or(WIDTH, u64::from),
         Some((terminal_size::Width(columns), _)) => u64::from(columns),
         None => return WIDTH,

@@ -8,7 +8,7 @@
 mod access;
 #[allow(unsafe_code)] // asks what a signal does, and sets it before exec
 mod broken_pipe;
-#[allow(unsafe_code)] // reads an attribute of a file
+#[allow(unsafe_code)] // reads an attribute of a file, and asks what the process may gain
 mod capabilities;
 mod elf;
 mod library;

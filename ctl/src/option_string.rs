@@ -66,11 +66,18 @@ impl Options {
         Options::default()
     }
 
-    /// Sets any option by its name. A later value replaces an earlier one.
+    /// Sets any option by its name. A later value replaces an earlier one. Only the limits of
+    /// `tcache_ncached_max` add up.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl ToString) -> Options {
-        self.pairs.retain(|(other, _)| other != name);
-        self.pairs.push((name.into(), value.to_string()));
+        let mut value = value.to_string();
+        if let Some(at) = self.pairs.iter().position(|(other, _)| other == name) {
+            let (_, before) = self.pairs.remove(at);
+            if name == "tcache_ncached_max" {
+                value = before + "|" + &value;
+            }
+        }
+        self.pairs.push((name.into(), value));
         self
     }
 
@@ -363,6 +370,16 @@ mod tests {
             let known = Options::PLAIN.contains(&name) || Options::WORDS.contains(&name);
             assert!(known, "no method for {name}");
         }
+    }
+
+    #[test]
+    fn limits_of_caches_add_up_as_in_the_allocator() {
+        let text = "tcache_ncached_max:8-8:10,narenas:2,tcache_ncached_max:16-16:20";
+        let options = Options::parse(text).unwrap().tcache_ncached_max("32-32:3");
+        assert_eq!(
+            options.build().unwrap(),
+            "narenas:2,tcache_ncached_max:8-8:10|16-16:20|32-32:3"
+        );
     }
 
     #[test]

@@ -29,9 +29,31 @@ impl Branch {
             below.push(*index);
             valid(&below)
         };
-        (0..MOST)
-            .take_while(|index| exists(index))
-            .map(|index| (index.to_string(), index))
-            .collect()
+        let indices: Vec<usize> = if matches!(self.0.name(), b"arena" | b"arenas") {
+            // An arena may be missing between others. The first number of none means all of them.
+            (0..lumalloc::control::narenas() as usize).filter(&mut exists).collect()
+        } else {
+            (0..MOST).take_while(&mut exists).collect()
+        };
+        indices.into_iter().map(|index| (index.to_string(), index)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::read_json;
+    use lumalloc::control::arenas;
+
+    #[test]
+    fn a_missing_arena_hides_none_behind_it_and_none_stands_for_all() {
+        // Behind the automatic ones, of which most have not been made.
+        let stays = arenas::create().expect("an arena");
+        let all = lumalloc::control::narenas().to_string();
+        for branch in ["arena", "stats.arenas"] {
+            crate::write_json("epoch", &1.into()).expect("an epoch");
+            let read = read_json(branch).expect("a branch");
+            assert!(read.get(stays.to_string()).is_some(), "{branch}");
+            assert!(read.get(&all).is_none(), "{branch}");
+        }
     }
 }

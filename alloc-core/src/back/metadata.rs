@@ -122,15 +122,16 @@ impl State {
     }
 
     /// Begins a chunk with room for `size` bytes at its beginning, which is that of a page. With
-    /// `huge` it lies in huge pages. Returns `None` without memory.
+    /// `huge` it lies in huge pages, if the system has so many addresses. Returns `None` without
+    /// memory.
     fn refill(&mut self, size: usize, provider: &dyn PageProvider, huge: bool) -> Option<()> {
-        // A closed page would break a huge page.
-        let is_fenced = options::current().hardened && !huge && untouchable::can_close_each_page();
+        let is_fenced = options::current().hardened && untouchable::can_close_each_page();
         let fence = if is_fenced { PAGE } else { 0 };
         let least = (round_up(size, PAGE) + 2 * fence).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
+        let is_huge = |bytes| huge && bytes >= HUGE;
         let got = loop {
-            match provider.reserve(bytes, if huge { HUGE } else { PAGE }) {
+            match provider.reserve(bytes, if is_huge(bytes) { HUGE } else { PAGE }) {
                 Some(got) => break got,
                 None if bytes / 2 >= least => bytes = round_up(bytes / 2, PAGE),
                 None => {
@@ -139,14 +140,17 @@ impl State {
                 }
             }
         };
-        if huge {
-            // SAFETY: just reserved, and no other code knows it.
-            unsafe { provider.advise_huge(got.base, bytes, true) };
-            HUGE_PAGES.add((bytes / HUGE) as u64);
-        }
         MAPPED.add(bytes as u64);
         let begin = got.base.as_ptr().expose_provenance();
         note_chunk(begin, bytes);
+        if is_huge(bytes) {
+            // SAFETY: just reserved, and no other code knows it.
+            unsafe { provider.advise_huge(got.base, bytes, true) };
+            HUGE_PAGES.add((bytes / HUGE) as u64);
+            // A closed page would break a huge page.
+            (self.next, self.end) = (begin, begin + bytes);
+            return Some(());
+        }
         (self.next, self.end) = (begin + fence, begin + bytes - fence);
         if fence > 0 {
             // If the system refuses, the page stays as it is.
@@ -236,6 +240,7 @@ impl<T: Recycled> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::system::page_provider::{Purged, Reserved};
     use crate::back::system::provider::fixed::Fixed;
     use crate::back::system::thp::tests::has_huge_pages;
 
@@ -295,6 +300,31 @@ mod tests {
         // The last chunk has the least length.
         assert_eq!(lengths.last(), Some(&0), "{lengths:?}");
         assert!(provider.reserve(CHUNK_MIN, PAGE).is_none());
+    }
+
+    /// A provider that has no multiple of a huge page.
+    struct SmallPages(&'static Fixed);
+
+    // SAFETY: as that of `Fixed`.
+    unsafe impl PageProvider for SmallPages {
+        fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+            if align < HUGE { self.0.reserve(size, align) } else { None }
+        }
+
+        unsafe fn release(&self, _base: NonNull<u8>, _size: usize) -> bool {
+            false
+        }
+
+        unsafe fn purge(&self, _base: NonNull<u8>, _size: usize) -> Purged {
+            Purged::Refused
+        }
+    }
+
+    #[test]
+    fn a_chunk_lies_in_small_pages_where_there_is_no_room_for_a_huge_one() {
+        let (provider, mut state) = (SmallPages(Fixed::leak(CHUNK)), State::new());
+        state.refill(8, &provider, true).expect("addresses for a shorter chunk");
+        assert_eq!(state.end - state.next, CHUNK / 2);
     }
 
     #[test]

@@ -97,13 +97,20 @@ impl Batch {
         }
     }
 
-    /// Gives back the addresses of a run too. The run leaves the page map first, because another
-    /// thread may be given the addresses at once.
+    /// Gives back the addresses of a run too. The run and the notes on its chunks leave the page
+    /// map first, because another thread may be given the addresses at once.
     fn release(&self, extent: &'static Extent, base: NonNull<u8>) -> bool {
+        let mapping = extent.mapping();
         page_map::clear_ends(extent);
+        chunk_notes::forget_lost_chunks(extent);
         // SAFETY: the run is free, and no other code uses it.
         let released = unsafe { self.provider.release(base, extent.bytes()) };
         if !released {
+            if matches!(mapping, Mapping::Chunks | Mapping::Several) {
+                // SAFETY: as above. What has no note has no advice.
+                unsafe { self.provider.advise_huge(base, extent.bytes(), false) };
+            }
+            extent.set_mapping(mapping);
             page_map::set_ends(extent);
         }
         released

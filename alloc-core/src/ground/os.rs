@@ -284,6 +284,25 @@ pub(crate) fn is_thread_of_libc() -> bool {
     status == 0 && usize::try_from(!(clock >> 3)) == Ok(thread_id())
 }
 
+/// Returns the first two numbers of the kernel's version. Zeros: it is not known.
+pub(crate) fn kernel_version() -> (u32, u32) {
+    // SAFETY: zeros are valid for arrays of bytes.
+    let mut name: libc::utsname = unsafe { core::mem::zeroed() };
+    // SAFETY: `name` is of the right type.
+    let status = keep_errno(|| unsafe { libc::uname(&raw mut name) });
+    if status == 0 { version_in(name.release.map(|byte| byte as u8).as_slice()) } else { (0, 0) }
+}
+
+/// Returns the first two numbers of a text as `6.17.0-rc1`. A number that is not there is 0.
+fn version_in(release: &[u8]) -> (u32, u32) {
+    let number = |digits: &[u8]| {
+        let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0u32, |sum, digit| sum.saturating_mul(10).saturating_add((digit - b'0').into()))
+    };
+    let mut parts = release.split(|byte| *byte == b'.').map(number);
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
 /// Returns a number that no other thread alive now has, without a system call.
 pub(crate) fn own_mark() -> usize {
     // SAFETY: takes nothing and returns a number.
@@ -333,7 +352,22 @@ pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_readable, random, weak_random};
+    use super::{is_readable, kernel_version, random, version_in, weak_random};
+
+    #[test]
+    fn the_version_of_the_kernel_is_its_first_two_numbers() {
+        let read = |text: &str| version_in(text.as_bytes());
+        assert_eq!(
+            [read("6.17.0-rc1\0\0"), read("4.4.0"), read("6.18")],
+            [(6, 17), (4, 4), (6, 18)]
+        );
+        assert_eq!(
+            [read(""), read("x.y"), read("7"), read("6.1-x.3")],
+            [(0, 0), (0, 0), (7, 0), (6, 1)]
+        );
+        let told = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a version");
+        assert_eq!(kernel_version(), read(&told));
+    }
 
     #[test]
     fn only_mapped_memory_is_readable() {

@@ -2,7 +2,7 @@
 
 use crate::back::metadata::METADATA;
 use crate::front::cache::registry;
-use crate::front::life::former_thread;
+use crate::front::life::{former_thread, helper};
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
 use crate::middle::passes::decay_pass::PASS;
@@ -17,7 +17,10 @@ use crate::middle::passes::decay_pass::PASS;
 /// assert!(detail.mutexes().registry.num_ops < 10);
 /// ```
 pub fn reset_mutexes() {
-    former_thread::CHANGE.reset_history();
+    // Who holds this lock may wait for the background thread, on which extent hooks run.
+    if !helper::is_this_thread() {
+        former_thread::CHANGE.reset_history();
+    }
     PASS.reset_history();
     registry::REGISTRY.reset_history();
     for cache in registry::all() {

@@ -1,5 +1,6 @@
 //! The options of `lumalloc map`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -16,7 +17,7 @@ SOURCE is the exporter of a process (HOST:PORT, http://HOST:PORT or unix:PATH), 
 pub(crate) struct MapArguments {
     /// The exporter, or a file
     #[arg(value_name = "SOURCE", conflicts_with = "pid")]
-    pub(crate) source: Option<String>,
+    pub(crate) source: Option<OsString>,
     /// The process whose environment names its exporter in LUMALLOC_EXPORTER
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,

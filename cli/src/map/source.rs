@@ -1,6 +1,8 @@
 //! Where a map comes from: the exporter of a process, or a file.
 
+use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -58,11 +60,12 @@ impl Source {
     /// Returns the source that a word of the command line means: `unix:PATH`, `http://HOST:PORT`
     /// with any path behind it, `HOST:PORT`, or a file. No word means the usual address of the
     /// exporter.
-    pub(crate) fn of(word: Option<&str>) -> Outcome<Source> {
-        let word = word.unwrap_or(USUAL);
-        if let Some(path) = word.strip_prefix("unix:") {
-            return Ok(Source::Exporter(Exporter::Unix(path.into())));
+    pub(crate) fn of(word: Option<&OsStr>) -> Outcome<Source> {
+        let word = word.unwrap_or(OsStr::new(USUAL));
+        if let Some(path) = word.as_bytes().strip_prefix(b"unix:") {
+            return Ok(Source::Exporter(Exporter::Unix(OsStr::from_bytes(path).into())));
         }
+        let Some(word) = word.to_str() else { return Ok(Source::File(word.into())) };
         if word.starts_with("https://") {
             let message = format!("{word}: https is not supported; exporters serve http");
             return Err(Failure::new(message));
@@ -222,15 +225,21 @@ mod tests {
             (Some("a:b"), Source::File("a:b".into())),
             (Some("./map-10:30"), Source::File("./map-10:30".into())),
         ] {
-            assert_eq!(Source::of(word), Ok(expected));
+            assert_eq!(Source::of(word.map(OsStr::new)), Ok(expected));
         }
+        // Names need not be text.
+        let [file, socket] = [&b"map-\xff:30"[..], b"unix:/run/\xff"].map(OsStr::from_bytes);
+        assert_eq!(Source::of(Some(file)), Ok(Source::File(file.into())));
+        let path = OsStr::from_bytes(b"/run/\xff").into();
+        assert_eq!(Source::of(Some(socket)), Ok(Source::Exporter(Exporter::Unix(path))));
         for (word, why) in [
             ("https://h:9464/", "https is not supported; exporters serve http"),
             ("127.0.0.1", "the port is missing, as in 127.0.0.1:9464"),
             ("localhost", "the port is missing, as in 127.0.0.1:9464"),
             ("http://host/map", "the port is missing, as in 127.0.0.1:9464"),
         ] {
-            assert_eq!(Source::of(Some(word)), Err(Failure::new(format!("{word}: {why}"))));
+            let source = Source::of(Some(OsStr::new(word)));
+            assert_eq!(source, Err(Failure::new(format!("{word}: {why}"))));
         }
     }
 

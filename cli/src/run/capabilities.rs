@@ -1,5 +1,6 @@
 //! The capabilities that a file gives to its program, as `setcap` sets them. The kernel starts such
-//! a program as one with setuid, and the loader ignores `LD_PRELOAD`.
+//! a program as one with setuid, and the loader ignores `LD_PRELOAD`. A process may be one whose
+//! programs gain nothing.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -8,6 +9,13 @@ use std::path::Path;
 const ATTRIBUTE: &std::ffi::CStr = c"security.capability";
 /// The bit of the first word that makes the permitted capabilities effective.
 const EFFECTIVE: u32 = 1;
+
+/// Returns whether a program may gain privileges by its file. Under `no_new_privs` none does, and
+/// the loader reads `LD_PRELOAD` for all.
+pub(crate) fn may_gain() -> bool {
+    // SAFETY: takes and returns numbers.
+    unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 }
+}
 
 /// Whether the program in this file gains capabilities.
 pub(crate) fn gains(path: &Path) -> bool {
@@ -35,6 +43,17 @@ fn grants(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_program_gains_privileges_where_the_system_lets_none() {
+        // The setting is that of a thread, and stays.
+        let thread = std::thread::spawn(|| {
+            // SAFETY: takes and returns numbers.
+            let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+            (status, may_gain())
+        });
+        assert_eq!(thread.join().unwrap(), (0, false));
+    }
 
     #[test]
     fn what_is_inheritable_only_is_not_granted() {

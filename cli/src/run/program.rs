@@ -69,13 +69,15 @@ fn not_found(path: &Path) -> Failure {
 pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static str> {
     let path = interpreter_of(path)?;
     let metadata = path.metadata().ok()?;
-    let own = Identity::of(&Path::new("/proc/self").metadata().ok()?);
-    if own.changes(&Identity::of(&metadata), metadata.mode()) {
-        return Some("setuid or setgid program");
-    }
-    // For root, what a file grants is nothing new.
-    if own.user != 0 && capabilities::gains(&path) {
-        return Some("program with capabilities of its file");
+    if capabilities::may_gain() {
+        let own = Identity::of(&Path::new("/proc/self").metadata().ok()?);
+        if own.changes(&Identity::of(&metadata), metadata.mode()) {
+            return Some("setuid or setgid program");
+        }
+        // For root, what a file grants is nothing new.
+        if own.user != 0 && capabilities::gains(&path) {
+            return Some("program with capabilities of its file");
+        }
     }
     let program = Elf::read(&path).ok()??;
     let library = Elf::read(library).ok()??;

@@ -209,11 +209,13 @@ pub static ROWS: &[Spec] = &[
     ),
 ];
 
-/// The limit from the option, or the computed one if the option was not given.
+/// The limit from the option, or the computed one if the option was not given or there is an arena
+/// for each CPU.
 fn automatic_arenas() -> u32 {
-    match options::current().narenas {
-        0 => control::automatic_narenas(),
-        asked_for => asked_for,
+    let options = options::current();
+    match options.narenas {
+        asked_for if asked_for != 0 && options.percpu_arena == PercpuArena::Disabled => asked_for,
+        _ => control::automatic_narenas(),
     }
 }
 

@@ -162,7 +162,7 @@ impl FreeRuns {
 
     /// Takes a record for the second part of a run that is cut. Returns `None` without memory.
     pub(crate) fn take_record(&mut self) -> Option<&'static Extent> {
-        self.keep_records().and_then(|()| self.spares.take())
+        self.spares.take_or_make()
     }
 
     /// Takes back a record that stands for no run any more.

@@ -11,7 +11,7 @@ use crate::ground::holds::holds;
 pub(in crate::back) struct InUse {
     /// Pages in use.
     pub(in crate::back) pages: usize,
-    /// Runs that were handed out.
+    /// Runs that were handed out, and the second parts of those that were cut in two.
     pub(in crate::back) taken: u64,
     /// Runs that came back.
     pub(in crate::back) given: u64,
@@ -66,9 +66,10 @@ impl InUse {
         self.moving
     }
 
-    /// Lists the second part of a run in use that was cut in two.
+    /// Counts the second part of a run in use that was cut in two as a run. Its pages are counted.
     pub(in crate::back) fn add_part(&mut self, run: InHand) -> &'static Extent {
         let extent = run.release(ExtentState::Active);
+        self.taken += 1;
         access::note_taken();
         if let Some(list) = &mut self.list {
             list.push(extent);
@@ -134,7 +135,7 @@ mod tests {
         in_use.keep_list();
         let run = in_use.add(in_hand(3));
         let part = in_use.add_part(in_hand(1));
-        assert_eq!((in_use.pages, in_use.taken), (3, 1), "the part was counted with the whole");
+        assert_eq!((in_use.pages, in_use.taken), (3, 2), "its pages were counted with the whole");
         assert!(in_use.first().is_some_and(|first| first.is(part)));
         in_use.remove(part).release(ExtentState::Spare);
         assert!(in_use.first().is_some_and(|first| first.is(run)));

@@ -47,6 +47,13 @@ impl Spares {
         Some(record)
     }
 
+    /// Makes as many records as one operation needs, and takes one. Without memory for more, it is
+    /// one of those that are left. Returns `None` if there is none.
+    pub(in crate::back) fn take_or_make(&mut self) -> Option<&'static Extent> {
+        let _are_enough = self.keep();
+        self.take()
+    }
+
     /// Takes back a record that stands for no run any more.
     pub(in crate::back) fn put(&mut self, record: &'static Extent) {
         // A record that neighbours may still look at must not pass for a free run.

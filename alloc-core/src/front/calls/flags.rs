@@ -139,6 +139,11 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
             return block;
         }
     }
+    // What the cache of a created arena does not have comes from that arena, or from nowhere.
+    let arena = match flags.cache {
+        Cache::Explicit(id) => arena.or_else(|| explicit::created_home(id)),
+        _ => arena,
+    };
     let Some(from) = arena.or_else(thread_begin::home) else { return no_memory(size) };
     let block = with_retry(size, || match block_size::room(size, flags.align) {
         Some(room) if room <= MAX_CACHED => small(arena, room, size, flags.zero),

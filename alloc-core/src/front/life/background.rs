@@ -304,6 +304,7 @@ fn start(change: &mut FormerThread) -> Result<(), c_int> {
     helper::get().set(State::Busy);
     let started = change.start(body);
     if started.is_err() {
+        IS_KEPT.store(false, Relaxed);
         helper::get().set(State::Off);
     }
     started
@@ -311,7 +312,6 @@ fn start(change: &mut FormerThread) -> Result<(), c_int> {
 
 fn judge(started: Result<(), c_int>) -> bool {
     if let Err(error) = started {
-        IS_KEPT.store(false, Relaxed);
         automatic::note_refusal(error);
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");

@@ -134,6 +134,11 @@ pub(crate) fn home(id: u32) -> Option<&'static Arena> {
     hold(id).map(|held| held.cache.owner.home.get())
 }
 
+/// Returns the arena of the cache with this number if that is a created one.
+pub(crate) fn created_home(id: u32) -> Option<&'static Arena> {
+    home(id).filter(|arena| arena.is_created())
+}
+
 /// Returns a block of a class. Null if the cache does not hold the class, or if there is no memory.
 /// `None` if there is no such cache.
 pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {

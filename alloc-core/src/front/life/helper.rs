@@ -32,7 +32,7 @@ pub(super) fn note_thread(is_this: bool) {
 }
 
 /// Returns whether the calling thread is the background thread.
-pub(super) fn is_this_thread() -> bool {
+pub(crate) fn is_this_thread() -> bool {
     THREAD.load(Relaxed) == os::thread_address() && may_start::is_own_process()
 }
 

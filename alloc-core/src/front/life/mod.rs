@@ -5,7 +5,7 @@ mod may_start;
 mod idle_caches;
 mod quiet;
 #[allow(unsafe_code)]
-mod helper;
+pub(crate) mod helper;
 mod trim;
 mod prompt_purge;
 pub(crate) mod background_runs;

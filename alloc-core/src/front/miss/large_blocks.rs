@@ -70,7 +70,8 @@ fn diverted(size: usize, align: usize, zero: bool) -> Option<*mut u8> {
 }
 
 fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {
-    let Some(bytes) = bytes else { return no_memory(size) };
+    // Nothing that is given back helps with an alignment of which there is no address.
+    let Some(bytes) = bytes.filter(|_| align <= large::LONGEST) else { return no_memory(size) };
     let block = with_retry(bytes, || match large_run(bytes, align, if zero { 0 } else { size }) {
         Some(extent) => finish(extent, size, zero),
         None => core::ptr::null_mut(),

@@ -216,6 +216,8 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
     let cache = current::real_cache()?;
     let sample = match cache.due.replace(Due::Nothing) {
         Due::Nothing => return None,
+        // What is discarded with a created arena is not told one by one.
+        Due::Guarded if cache.owner.home.get().is_created() => None,
         Due::Guarded => guarded_sample(class, size, align),
         Due::Profiled => sampled::small(cache, cache.owner.home.get(), class, size),
     };

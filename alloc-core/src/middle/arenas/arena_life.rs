@@ -86,16 +86,25 @@ impl Life {
 
     /// Begins the end of the arena. `false`: threads or caches are bound to it, or it is not live.
     pub(in crate::middle) fn begin_end(&self) -> bool {
+        // First, because to those that are bound already the arena must always look live.
+        if self.is_in_use() {
+            return false;
+        }
         // SeqCst: pairs with the count in `count_in`.
         if self.state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
             return false;
         }
-        // SeqCst: pairs with the count in `count_in`.
-        if [&self.bound, &self.caches].iter().any(|count| count.load(Ordering::SeqCst) > 0) {
+        if self.is_in_use() {
             self.state.store(LIVE, Relaxed);
             return false;
         }
         true
+    }
+
+    /// Whether threads or caches are bound to the arena.
+    fn is_in_use(&self) -> bool {
+        // SeqCst: pairs with the count in `count_in`.
+        [&self.bound, &self.caches].iter().any(|count| count.load(Ordering::SeqCst) > 0)
     }
 
     /// Ends what [`Life::begin_end`] began.
@@ -189,6 +198,17 @@ mod models {
                 world.life.unbind();
             }
             assert_eq!(world.life.begin_end(), !ends, "what did not bind is not counted");
+        });
+    }
+
+    #[test]
+    fn loom_to_a_thread_that_is_bound_the_arena_is_live_while_its_end_is_refused() {
+        model(|| {
+            let world = world();
+            assert!(world.life.bind());
+            let other = spawn(&world, |world| world.life.begin_end());
+            assert!(world.life.is_live() && world.life.is_live());
+            assert!(!other.join().unwrap());
         });
     }
 

@@ -125,9 +125,15 @@ pub(crate) fn set_decay_ms(arena: &Arena, aging: Aging, millis: isize) -> bool {
     if millis < -1 {
         return false;
     }
-    arena.pages.lock().allocator.aging().set_millis(aging == Aging::Dirty, millis);
+    {
+        let mut pages = arena.pages.lock();
+        pages.allocator.aging().set_millis(aging == Aging::Dirty, millis);
+        if aging == Aging::Dirty {
+            // Under the lock, so that both are the time of one of two threads that set it.
+            arena.note_decay_ms(millis);
+        }
+    }
     if aging == Aging::Dirty {
-        arena.note_decay_ms(millis);
         note_decay_ms(millis);
     }
     match aging {

@@ -35,6 +35,8 @@ pub(crate) static WAITS: SharedCount = SharedCount::new();
 
 /// The number of arenas that `opt.narenas` or the CPUs allow; 0 until asked.
 static WANTED: AtomicU32 = AtomicU32::new(0);
+/// How many arenas the CPUs share under `opt.percpu_arena`; 0 until asked.
+static OF_CPUS: AtomicU32 = AtomicU32::new(0);
 static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
 
 /// The largest number of automatic arenas. The first call asks the system.
@@ -79,7 +81,7 @@ fn wanted() -> u32 {
     }
     // The system is asked for its CPUs only if nothing else says how many arenas there may be.
     let wanted = match options::current().narenas {
-        _ if is_percpu() => percpu_arenas(),
+        explicit if is_percpu() => percpu_arenas().max(explicit),
         0 => arenas_by_cpus(),
         explicit => explicit,
     };
@@ -103,12 +105,19 @@ pub(crate) fn is_percpu() -> bool {
     options::current().percpu_arena != PercpuArena::Disabled
 }
 
+/// How many arenas the CPUs have, for [`PercpuArena::Phycpu`] half of those that are online. CPUs
+/// that come online later share them.
 fn percpu_arenas() -> u32 {
-    let cpus = cpu_quota::possible();
-    match options::current().percpu_arena {
-        PercpuArena::Phycpu => cpus.div_ceil(2),
-        _ => cpus,
+    let known = OF_CPUS.load(Relaxed);
+    if known != 0 {
+        return known;
     }
+    let arenas = match options::current().percpu_arena {
+        PercpuArena::Phycpu => os::online_cpus().div_ceil(2),
+        _ => cpu_quota::possible(),
+    };
+    OF_CPUS.store(arenas, Relaxed);
+    arenas
 }
 
 /// The index of the arena of a CPU. As a rule, and in jemalloc, the hyper-threads of one core are
@@ -119,7 +128,7 @@ fn arena_of_cpu(cpu: u32, arenas: u32) -> u32 {
 
 /// Moves `home` to the arena of the CPU that the thread runs on, and returns that arena.
 fn follow_cpu(home: &HomeArena) -> &'static Arena {
-    let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, wanted())));
+    let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, percpu_arenas())));
     match arena {
         Some(arena) => {
             home.set(arena);

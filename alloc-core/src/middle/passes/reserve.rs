@@ -14,8 +14,12 @@ use core::ptr;
 /// without a block in use are unused pages too, so its threads' ones are given back before. With a
 /// reserve, the arena keeps few addresses without memory.
 pub(crate) fn set(arena: &'static Arena, bytes: usize) {
-    arena.note_reserve(bytes.div_ceil(PAGE));
-    arena.pages.lock().allocator.source().set_keeps_few(bytes > 0);
+    {
+        // Both under the lock, so that they are of one of two threads that set the reserve.
+        let mut pages = arena.pages.lock();
+        pages.allocator.source().set_keeps_few(bytes > 0);
+        arena.note_reserve(bytes.div_ceil(PAGE));
+    }
     // A walk over live blocks may be under way.
     decay_pass::between_passes(|| {
         owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);

@@ -5,6 +5,7 @@ use crate::ground::calls::{self, Call};
 use crate::ground::low;
 use crate::ground::os::{self, system_page};
 use crate::ground::units::{LG_PAGE, round_down, round_up};
+use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
@@ -90,7 +91,7 @@ unsafe impl PageProvider for Mmap {
         // refuses. Then what is missing is mapped as before. If nothing is missing, the second call
         // is refused.
         is_whole_pages(base, size)
-            && (map_at(base, size, libc::MAP_FIXED) == Some(base) || map_there(base, size))
+            && (map_at(base, size, libc::MAP_FIXED) == Ok(base) || map_there(base, size))
     }
 
     unsafe fn move_pages(
@@ -105,17 +106,11 @@ unsafe impl PageProvider for Mmap {
         if !whole || REFUSED.are_too_many() {
             return Moved::Refused;
         }
-        if !REFUSED.note(remap(from, size, to, new_size)) {
-            return taken_back(to, new_size);
+        let moved = remap(from, size, to, new_size);
+        if !REFUSED.note(moved.is_ok()) {
+            return moved.map_or_else(|error| taken_back(to, new_size, error), |()| Moved::Here);
         }
-        match map_at(from, size, libc::MAP_FIXED_NOREPLACE) {
-            Some(base) if base == from => Moved::Here,
-            Some(elsewhere) => {
-                unmap(elsewhere, size);
-                Moved::Away
-            }
-            None => Moved::Away,
-        }
+        if map_there(from, size) { Moved::Here } else { Moved::Away }
     }
 
     unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
@@ -124,7 +119,9 @@ unsafe impl PageProvider for Mmap {
         if !whole || REFUSED.are_too_many() || !can_shift() {
             return Moved::Refused;
         }
-        if REFUSED.note(shift(from, size, to)) { Moved::Here } else { taken_back(to, size) }
+        let shifted = shift(from, size, to);
+        REFUSED.note(shifted.is_ok());
+        shifted.map_or_else(|error| taken_back(to, size, error), |()| Moved::Here)
     }
 
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
@@ -158,35 +155,60 @@ impl Refusals {
     }
 }
 
-/// The result of a move that the system refused. It may have removed what was at the new place. If
-/// other code has mapped memory there by now, the place is lost.
-fn taken_back(to: NonNull<u8>, size: usize) -> Moved {
-    if map_there(to, size) { Moved::Refused } else { Moved::Lost }
+/// The result of a move that the system refused with an error. It may have removed what was at the
+/// new place. If other code has mapped memory there by now, the place is lost.
+fn taken_back(to: NonNull<u8>, size: usize, error: c_int) -> Moved {
+    let is_left = error == libc::EFAULT && looks_before_it_removes();
+    if is_left || map_there(to, size) { Moved::Refused } else { Moved::Lost }
 }
 
-/// Maps new memory at `base`, where nothing is mapped yet. Returns `false` if something is.
+/// Whether the system finds what it cannot move (EFAULT) before it removes what is at the new
+/// place. Since Linux 6.17. Other errors come before or after.
+fn looks_before_it_removes() -> bool {
+    static ANSWER: Tried = Tried::new();
+    ANSWER.get(|| Some(os::kernel_version() >= (6, 17)))
+}
+
+/// The result of mapping memory at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum There {
+    Mapped,
+    /// Something is mapped there.
+    Taken,
+    /// The system has no memory, or the process may not have more.
+    Refused,
+}
+
+/// Maps new memory at `base`, where nothing is mapped yet. Returns `false` if something is, or if
+/// the system refuses.
 pub(crate) fn map_there(base: NonNull<u8>, size: usize) -> bool {
+    map_if_free(base, size) == There::Mapped
+}
+
+fn map_if_free(base: NonNull<u8>, size: usize) -> There {
     match map_at(base, size, libc::MAP_FIXED_NOREPLACE) {
-        Some(got) if got == base => true,
-        Some(elsewhere) => {
+        Ok(got) if got == base => There::Mapped,
+        Ok(elsewhere) => {
             unmap(elsewhere, size);
-            false
+            There::Taken
         }
-        None => false,
+        Err(libc::EEXIST) => There::Taken,
+        Err(_) => There::Refused,
     }
 }
 
 /// Maps new memory at `base`, which the caller owns with `MAP_FIXED`. With `MAP_FIXED_NOREPLACE` an
 /// old kernel may return another place.
-fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
+fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Result<NonNull<u8>, c_int> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | how;
     calls::count(Call::Mmap);
-    // SAFETY: replaces only what the caller owns, whose contents are not needed.
-    let got = os::keep_errno(|| unsafe {
-        libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
-    });
-    if got == libc::MAP_FAILED { None } else { NonNull::new(got.cast()) }
+    os::keep_errno(|| {
+        // SAFETY: replaces only what the caller owns, whose contents are not needed.
+        let got = unsafe { libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0) };
+        let is_mapped = got != libc::MAP_FAILED;
+        NonNull::new(got.cast()).filter(|_| is_mapped).ok_or_else(os::errno)
+    })
 }
 
 /// Maps new memory at low addresses, below what was mapped there before.
@@ -201,32 +223,48 @@ fn map_low(size: usize, align: usize) -> Option<NonNull<u8>> {
     };
     for _ in 0..LOW_TRIES {
         let lowest = LOWEST.fetch_update(Relaxed, Relaxed, lower).ok()?;
-        let base = NonNull::new(core::ptr::with_exposed_provenance_mut(lower(lowest)?))?;
-        if map_there(base, size) {
-            return Some(base);
+        let address = lower(lowest)?;
+        let base = NonNull::new(core::ptr::with_exposed_provenance_mut(address))?;
+        match map_if_free(base, size) {
+            There::Mapped => return Some(base),
+            There::Taken => {}
+            There::Refused => {
+                // The addresses stay free, unless another thread has taken those below them.
+                let _is_given_back = LOWEST.compare_exchange(address, lowest, Relaxed, Relaxed);
+                return None;
+            }
         }
     }
     None
 }
 
-fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bool {
+fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> Result<(), c_int> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    let (from, to) = (from.as_ptr().cast(), to.as_ptr());
-    calls::count(Call::Mremap);
-    // SAFETY: the caller owns both ranges, and the new one is not used.
-    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
-    got == to.cast()
+    mremap(from, size, to, new_size, flags)
 }
 
-/// Moves memory so that the old mapping stays, empty. Returns `false` if the memory is where it
-/// was. The new place may be unmapped then.
-fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> bool {
+/// Moves memory so that the old mapping stays, empty.
+fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Result<(), c_int> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    mremap(from, size, to, size, flags)
+}
+
+/// Moves memory to a place that the caller owns. After an error the memory is where it was. The new
+/// place may be unmapped then.
+fn mremap(
+    from: NonNull<u8>,
+    size: usize,
+    to: NonNull<u8>,
+    new_size: usize,
+    flags: c_int,
+) -> Result<(), c_int> {
     let (from, to) = (from.as_ptr().cast(), to.as_ptr());
     calls::count(Call::Mremap);
-    // SAFETY: the caller owns both ranges, and the new one is not used.
-    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, size, flags, to) });
-    got == to.cast()
+    os::keep_errno(|| {
+        // SAFETY: the caller owns both ranges, and the new one is not used.
+        let got = unsafe { libc::mremap(from, size, new_size, flags, to) };
+        if got == to.cast() { Ok(()) } else { Err(os::errno()) }
+    })
 }
 
 /// Whether the system can [`shift`] memory at all (Linux 5.7). Tried once.
@@ -234,11 +272,11 @@ pub(in crate::back) fn can_shift() -> bool {
     static ANSWER: Tried = Tried::new();
     ANSWER.get(|| {
         let page = system_page();
-        let Some(two) = map(2 * page, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+        let two = map(2 * page, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: the second of the two pages.
         let shifted = shift(two, page, unsafe { two.add(page) });
         unmap(two, 2 * page);
-        shifted
+        Some(shifted.is_ok())
     })
 }
 
@@ -312,7 +350,7 @@ fn purge_zeroes() -> bool {
     ANSWER.get(try_purge)
 }
 
-/// An ability of the system, tried at the first call.
+/// An ability of the system, tried at the first call, and again as long as the trial says nothing.
 struct Tried(AtomicU8);
 
 impl Tried {
@@ -324,27 +362,29 @@ impl Tried {
         Tried(AtomicU8::new(Tried::UNKNOWN))
     }
 
-    fn get(&self, find_out: impl FnOnce() -> bool) -> bool {
+    fn get(&self, find_out: impl FnOnce() -> Option<bool>) -> bool {
         match self.0.load(Relaxed) {
             Tried::YES => return true,
             Tried::NO => return false,
             _ => {}
         }
-        let answer = find_out();
+        let Some(answer) = find_out() else { return false };
         self.0.store(if answer { Tried::YES } else { Tried::NO }, Relaxed);
         answer
     }
 }
 
-fn try_purge() -> bool {
+/// Returns `None` if the system refuses a page, or to purge it, because new memory is locked.
+fn try_purge() -> Option<bool> {
     let size = system_page();
-    let Some(page) = map(size, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+    let page = map(size, libc::PROT_READ | libc::PROT_WRITE)?;
     // SAFETY: the page was just mapped.
     unsafe { page.write_volatile(1) };
+    let is_purged = advise(page, size, libc::MADV_DONTNEED);
     // SAFETY: the page was just mapped.
-    let zeroed = advise(page, size, libc::MADV_DONTNEED) && unsafe { page.read_volatile() } == 0;
+    let is_zero = unsafe { page.read_volatile() } == 0;
     unmap(page, size);
-    zeroed
+    is_purged.then_some(is_zero)
 }
 
 #[cfg(test)]
@@ -399,7 +439,7 @@ mod tests {
         // SAFETY: inside what was reserved.
         let to = unsafe { got.base.add(2 * size) };
         // SAFETY: just reserved.
-        unsafe { got.base.write_bytes(7, size) };
+        unsafe { got.base.write_bytes(7, 4 * size) };
         // Two mappings, of which the system moves one at a time, so it refuses the move.
         let read_only = |begin: NonNull<u8>| {
             // SAFETY: half of what is to be moved, which the test owns.
@@ -414,8 +454,24 @@ mod tests {
             // SAFETY: inside what was reserved.
             assert_eq!(unsafe { got.base.as_ptr().wrapping_add(at).read() }, 7);
         }
+        if looks_before_it_removes() {
+            assert_eq!(moved, Moved::Refused, "the new place is not lost");
+            // SAFETY: inside what was reserved.
+            assert_eq!(unsafe { to.read() }, 7, "it is as it was");
+        }
         // SAFETY: the test owns the old place in both cases, and does not use it any more.
         assert!(unsafe { Mmap.release(got.base, size) });
+    }
+
+    #[test]
+    fn an_ability_is_not_noted_before_a_trial_has_told_it() {
+        let tried = Tried::new();
+        assert_eq!(
+            [None, Some(true), Some(false)].map(|told| tried.get(|| told)),
+            [false, true, true]
+        );
+        let tried = Tried::new();
+        assert_eq!([Some(false), Some(true)].map(|told| tried.get(|| told)), [false, false]);
     }
 
     #[test]
