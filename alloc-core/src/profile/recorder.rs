@@ -143,11 +143,16 @@ pub(crate) fn put_buffer(buffer: &'static Buffer) {
 }
 
 /// Notes what happened to a block, with the stack of the calling thread, in the thread's buffer.
-/// Without a time it happens now.
+/// Without a time it happens now. The caller holds no lock.
 #[inline(never)]
 pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, time: Option<u64>) {
     let Some(buffer) = own.or_else(shared) else { return };
-    let mut held = buffer.held().lock();
+    add(&mut buffer.held().lock(), address, what, time);
+    sites::tell_shared();
+}
+
+#[inline(always)]
+fn add(held: &mut Held, address: usize, what: What, time: Option<u64>) {
     // Acquire: pairs with the Release in `turn_on`.
     if !IS_ON.load(Ordering::Acquire) {
         return;
@@ -157,7 +162,7 @@ pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, tim
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);
     if held.push(Event { time, address, what, stack, thread }) {
-        flush(&mut held);
+        flush(held);
     }
 }
 

@@ -175,10 +175,11 @@ pub(crate) fn note_allocated(block: Block) {
     } else {
         MISSED.add(1);
     }
+    sites::tell_shared();
     intervals::count_sample();
 }
 
-/// Notes that a block was freed, which may be a sample.
+/// Notes that a block was freed, which may be a sample. The caller may hold locks.
 pub(crate) fn note_freed(address: usize) {
     live::remove(address, |known| {
         known.counts.note_freed();
@@ -194,6 +195,7 @@ pub(crate) fn note_freed(address: usize) {
 /// afterwards.
 pub(crate) fn note_and_tell_freed(address: usize) {
     note_freed(address);
+    sites::tell_shared();
     tell_freed();
 }
 

@@ -16,7 +16,7 @@ use crate::ground::counters::SharedCount;
 use crate::ground::message;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
-use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::sync::lock_rank::{LockRank, witness};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What hashes are multiplied by.
@@ -75,8 +75,10 @@ static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
 pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
 
-/// Whether [`MANY_STACKS`] was written.
-static IS_TOLD: AtomicBool = AtomicBool::new(false);
+/// Whether a stack has shared that site.
+static IS_SHARED: AtomicBool = AtomicBool::new(false);
+/// Whether [`MANY_STACKS`] is to be written.
+static IS_DUE: AtomicBool = AtomicBool::new(false);
 
 /// Sites ever made.
 pub(crate) static MADE: SharedCount = SharedCount::new();
@@ -106,22 +108,40 @@ pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
     if let Some(known) = find(hash, stack) {
         return Some(known);
     }
-    let adding = ADDING.lock();
+    let _adding = ADDING.lock();
     if let Some(known) = find(hash, stack) {
         return Some(known);
     }
-    if MADE.get() < MOST_SITES {
-        return make(hash, stack);
+    if MADE.get() < MOST_SITES { make(hash, stack) } else { shared() }
+}
+
+/// Returns the site that all other stacks share. Called under the lock.
+fn shared() -> Option<&'static Site> {
+    // The message has to wait: a sink of the program may allocate, and this lock is held, and maybe
+    // others of callers.
+    if !IS_SHARED.swap(true, Ordering::Relaxed) {
+        IS_DUE.store(true, Ordering::Relaxed);
     }
-    let hash = self::hash(&[]);
-    let shared = find(hash, &[]).or_else(|| make(hash, &[]));
-    // A sink of the program's may allocate.
-    drop(adding);
+    let hash = hash(&[]);
+    find(hash, &[]).or_else(|| make(hash, &[]))
+}
+
+/// Writes once that there are too many stacks, if there are. The caller holds no lock.
+#[inline]
+pub(super) fn tell_shared() {
+    if IS_DUE.load(Ordering::Relaxed) {
+        tell_once();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_once() {
+    witness::none_held();
     // The process goes on also under `abort:true`: nothing is wrong with it.
-    if !IS_TOLD.swap(true, Ordering::Relaxed) {
+    if IS_DUE.swap(false, Ordering::Relaxed) {
         message::write(MANY_STACKS);
     }
-    shared
 }
 
 fn hash(stack: &[usize]) -> u64 {
@@ -335,6 +355,20 @@ impl SizeCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::event::What;
+    use crate::profile::event_buffer::Buffer;
+    use crate::profile::recorder;
+    use core::ffi::{CStr, c_char, c_void};
+
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn sink(_: *mut c_void, text: *const c_char) {
+        witness::none_held();
+        // SAFETY: a sink is called with a C string.
+        if unsafe { CStr::from_ptr(text) }.to_bytes() == MANY_STACKS {
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     #[test]
     fn a_stack_is_stored_once_and_its_sizes_are_counted_apart() {
@@ -378,5 +412,29 @@ mod tests {
         assert_eq!((more[0].requested(), more[0].usable()), (1024, 1024));
         assert_eq!(more[0].site().sizes().count(), most + 1);
         assert_eq!(counts(&stack, 7, 1024).expect("memory").requested(), 7);
+    }
+
+    #[test]
+    fn that_stacks_share_a_site_is_told_once_where_no_lock_is_held() {
+        let told = || TOLD.load(Ordering::Relaxed);
+        // SAFETY: the sink takes any C string at any time.
+        unsafe { message::set_sink(Some(sink)) };
+        let adding = ADDING.lock();
+        let site = shared().expect("memory");
+        assert!(site.frames().is_empty() && core::ptr::eq(shared().expect("memory"), site));
+        drop(adding);
+        // The recorder tells it where it holds no lock.
+        recorder::note(Buffer::make(), 0, What::Allocated { size: 1 }, None);
+        assert!(!IS_DUE.load(Ordering::Relaxed));
+        // Another test may have begun to tell it before.
+        while told() == 0 {
+            std::thread::yield_now();
+        }
+        tell_shared();
+        assert!(shared().is_some());
+        tell_shared();
+        assert_eq!(told(), 1);
+        // SAFETY: no sink.
+        unsafe { message::set_sink(None) };
     }
 }
