@@ -20,6 +20,7 @@ use crate::front::cache::{current, registry, switch};
 use crate::ground::os;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::{arena_list, choose_arena};
+use crate::profile::backtrace;
 
 /// Returns the calling thread's real cache, which is made now if this is its first call.
 pub(crate) fn real_cache() -> Option<&'static RealCache> {
@@ -33,8 +34,11 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
 /// threads, after its destructors have run. It gets no cache, because nothing would take it back.
 /// Where nothing tells who calls, no thread gets one that has only freed so far.
 pub(crate) fn real_cache_to_free() -> Option<&'static RealCache> {
-    if tls::current().kind() == Kind::Empty && may_start::is_called_by_loader() != Some(false) {
-        return None;
+    if tls::current().kind() == Kind::Empty {
+        backtrace::begin_thread();
+        if may_start::is_called_by_loader() != Some(false) {
+            return None;
+        }
     }
     real_cache()
 }
@@ -52,6 +56,7 @@ pub(crate) fn home() -> Option<&'static Arena> {
 #[inline(never)]
 fn begin() {
     tls::set_current(&REENTRANT);
+    backtrace::begin_thread();
     if !start::ensure_started() {
         tls::set_current(&EMPTY);
         return;
@@ -82,4 +87,23 @@ fn make() -> Option<&'static Thread> {
     };
     thread.add_cache(cache);
     Some(thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::backtrace::depths;
+
+    #[test]
+    fn a_thread_does_not_know_the_depth_of_one_that_had_its_address_before() {
+        for first_call in [real_cache, real_cache_to_free] {
+            let thread = std::thread::spawn(move || {
+                assert_eq!(tls::current().kind(), Kind::Empty);
+                depths::leave_depth();
+                first_call();
+                assert!(!depths::is_left());
+            });
+            thread.join().expect("the thread");
+        }
+    }
 }

@@ -75,6 +75,19 @@ impl KnownDepths {
             place.store(KnownDepths::tag(top) | depth as u64, Relaxed);
         }
     }
+
+    fn forget(&self, top: usize) {
+        if self.get(top) != 0 {
+            self.set(top, 0);
+        }
+    }
+}
+
+/// Forgets how deep the calling thread's stack is. Called when a thread begins, before a walk
+/// through its stack: one that has ended may have had its record at the same address, above a
+/// deeper stack.
+pub(super) fn forget_depth() {
+    DEPTHS.forget(os::thread_address());
 }
 
 const _: () = assert!(DEEPEST_STACK < 1 << KnownDepths::DEPTH_BITS);
@@ -147,6 +160,22 @@ impl Checked {
     }
 }
 
+/// Depths as tests see and set them.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Notes a depth that a thread has left that had its record where the calling one has it.
+    pub(crate) fn leave_depth() {
+        DEPTHS.set(os::thread_address(), DEEPEST_STACK);
+    }
+
+    /// Returns whether that depth is known.
+    pub(crate) fn is_left() -> bool {
+        DEPTHS.get(os::thread_address()) == DEEPEST_STACK
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +189,10 @@ mod tests {
         assert_eq!((depths.get(top), depths.get(other)), (8192, 0));
         depths.set(other, DEEPEST_STACK);
         assert_eq!((depths.get(top), depths.get(other)), (0, DEEPEST_STACK));
+        depths.forget(top);
+        assert_eq!(depths.get(other), DEEPEST_STACK);
+        depths.forget(other);
+        assert_eq!(depths.get(other), 0);
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod tables;
 mod code_place;
 pub(crate) mod messages;
 
+#[cfg(test)]
+pub(crate) use checked::testing as depths;
 use checked::{Checked, LONG_FRAME};
 pub use code_place::CodePlace;
 pub(crate) use code_place::code_place;
@@ -111,6 +113,11 @@ pub(crate) fn own_module() {
         OWN_MODULE.store(own.begin, Relaxed);
         TABLE.clear();
     }
+}
+
+/// Notes that the calling thread begins. Called before the first walk through its stack.
+pub(crate) fn begin_thread() {
+    checked::forget_depth();
 }
 
 /// Returns the first address of the module that contains an address, or `None` if none does.
