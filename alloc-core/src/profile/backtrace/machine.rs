@@ -85,3 +85,72 @@ impl Registers {
 pub(super) fn stripped(back: usize) -> usize {
     if cfg!(target_arch = "aarch64") { back & ((1 << 48) - 1) } else { back }
 }
+
+/// The longest instruction that calls a function.
+#[cfg(target_arch = "x86_64")]
+pub(super) const LONGEST_CALL: usize = 7;
+#[cfg(target_arch = "aarch64")]
+pub(super) const LONGEST_CALL: usize = 4;
+
+/// Returns whether these bytes may end in an instruction that calls a function.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn ends_in_call(code: [u8; LONGEST_CALL]) -> bool {
+    const NEAR: u8 = 0xe8;
+    const BY_OPERAND: u8 = 0xff;
+    // By an operand: the bits of the second byte that tell a call from a jump and others.
+    let is_call = |pair: &[u8]| matches!(*pair, [BY_OPERAND, which] if which & 0o070 == 0o020);
+    code.get(2) == Some(&NEAR) || code.windows(2).any(is_call)
+}
+
+/// As on x86-64: `bl` and `blr`, also those that check a signature.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn ends_in_call(code: [u8; LONGEST_CALL]) -> bool {
+    let word = u32::from_le_bytes(code);
+    word >> 26 == 0b10_0101 || word & 0xfeff_f000 == 0xd63f_0000
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_from_other_code() {
+        let calls: [&[u8]; 6] = [
+            &[0x90, 0x90, 0xe8, 1, 2, 3, 4],
+            // call rax; call [rbx]; call [rsp + 8]; call [rip + …]; call [rax + 4 * rbx + …]
+            &[0, 0, 0, 0, 0, 0xff, 0xd0],
+            &[0, 0, 0, 0, 0, 0xff, 0x13],
+            &[0, 0, 0, 0xff, 0x54, 0x24, 8],
+            &[0, 0xff, 0x15, 0, 0, 0, 0],
+            &[0xff, 0x94, 0x98, 0, 1, 0, 0],
+        ];
+        for code in calls {
+            assert!(ends_in_call(code.try_into().expect("seven bytes")), "{code:x?}");
+        }
+        // nop word ptr [rax + rax + 0]; jmp rax; jmp to a near place
+        let others: [&[u8]; 3] = [
+            &[0x1f, 0x84, 0, 0, 0, 0, 0],
+            &[0x66, 0x90, 0x66, 0x90, 0x90, 0xff, 0xe0],
+            &[0x66, 0x90, 0xe9, 1, 2, 3, 4],
+        ];
+        for code in others {
+            assert!(!ends_in_call(code.try_into().expect("seven bytes")), "{code:x?}");
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "aarch64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_from_other_code() {
+        // bl, blr, blraa and blraaz; nop, br, ret and b
+        for word in [0x9400_0001_u32, 0x97ff_ffff, 0xd63f_0020, 0xd73f_0822, 0xd63f_083f] {
+            assert!(ends_in_call(word.to_le_bytes()), "{word:x}");
+        }
+        for word in [0xd503_201f_u32, 0xd61f_0020, 0xd65f_03c0, 0x1400_0001] {
+            assert!(!ends_in_call(word.to_le_bytes()), "{word:x}");
+        }
+    }
+}

@@ -7,7 +7,8 @@
 //! ```
 //! The unwind tables (`.eh_frame`) are right for code with and without frame pointers. Code without
 //! tables, such as code that a program compiles while it runs, is followed by its frame pointer.
-//! From there on the system is asked whether the stack can be read.
+//! From there on the system is asked whether the stack can be read. Code that is not in the tables
+//! of its module is followed so only behind a call: else a coroutine begins there.
 //!
 //! Rules are kept only of modules that are never unloaded. After `dlclose` another module may have
 //! the same addresses, and the C library tells nobody of it without a lock.
@@ -22,6 +23,7 @@ mod tables;
 mod code_place;
 pub(crate) mod messages;
 
+use crate::ground::os;
 #[cfg(test)]
 pub(crate) use checked::testing as depths;
 use checked::{Checked, LONG_FRAME};
@@ -31,7 +33,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use machine::{FRAME_WORDS, Registers, stripped};
+use machine::{FRAME_WORDS, LONGEST_CALL, Registers, ends_in_call, stripped};
 use modules::Module;
 use rule::{Base, Packed, Plain, Rule, RuleTable, Step};
 
@@ -276,9 +278,24 @@ fn look_up(back: usize) -> Option<(Rule, bool)> {
             }
             other => other,
         },
-        None => Rule::Unknown,
+        // Code such as V8's, which a compiler of its own has made, keeps the frame pointer.
+        None if has_call_before(&module, back) => Rule::Unknown,
+        None => Rule::End,
     };
     Some((rule, module.stays))
+}
+
+/// Returns whether a call may stand before a return address in a module. Before the code that
+/// begins a coroutine stands none: nothing has called it, and the frame pointer is any number.
+fn has_call_before(module: &Module, back: usize) -> bool {
+    let begin = back.wrapping_sub(LONGEST_CALL);
+    if begin < module.begin {
+        return false;
+    }
+    let place = core::ptr::with_exposed_provenance::<[u8; LONGEST_CALL]>(begin);
+    // Code may be such that it can be run only.
+    // SAFETY: bytes of one segment of the module, which the system can read.
+    !os::is_readable(begin) || ends_in_call(unsafe { place.read_unaligned() })
 }
 
 fn is_own(module: &Module, function: usize) -> bool {
@@ -369,7 +386,6 @@ fn is_above(stack: usize, before: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::os;
     use std::vec::Vec;
 
     /// As [`super::take`], which is called where this is, and returns how many.
@@ -482,6 +498,39 @@ mod tests {
         let caller = seen.get(at + 1).copied().expect("its caller");
         assert!(caller.wrapping_sub(test) < 4096, "{seen:x?}");
         assert!(seen.get(at + 3).is_some_and(|back| *back != 0), "and the callers of that");
+    }
+
+    /// The C library's code that begins such a coroutine is not in its tables. The frame pointer is
+    /// that of the code that has made the coroutine.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_stack_of_a_coroutine_ends_where_it_begins() {
+        static SEEN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+        extern "C" fn coroutine() {
+            let mut stack = [0; 64];
+            let count = take(&mut stack, DEEPEST);
+            SEEN.iter().zip(stack).take(count).for_each(|(place, back)| place.store(back, Relaxed));
+        }
+        let mut memory = std::vec![0_usize; 32 << 10];
+        let (room, frame) = memory.split_at_mut((32 << 10) - 2);
+        frame.copy_from_slice(&[0, the_stack_of_a_coroutine_ends_where_it_begins as fn() as usize]);
+        // SAFETY: all-zero bytes are a valid value.
+        let [mut own, mut other]: [libc::ucontext_t; 2] = unsafe { core::mem::zeroed() };
+        // SAFETY: a place for the registers.
+        assert_eq!(unsafe { libc::getcontext(&raw mut other) }, 0);
+        other.uc_stack.ss_sp = room.as_mut_ptr().cast();
+        other.uc_stack.ss_size = size_of_val(room);
+        other.uc_link = &raw mut own;
+        // SAFETY: the function takes no arguments, and its stack is this test's.
+        unsafe { libc::makecontext(&raw mut other, coroutine, 0) };
+        let pointer = other.uc_mcontext.gregs.get_mut(libc::REG_RBP as usize).expect("registers");
+        *pointer = frame.as_ptr() as i64;
+        // SAFETY: both were made above.
+        assert_eq!(unsafe { libc::swapcontext(&raw mut own, &raw const other) }, 0);
+        let seen: Vec<usize> = SEEN.iter().map(|back| back.load(Relaxed)).collect();
+        let of_c = module_begin(libc::abort as *const () as usize);
+        let at = seen.iter().position(|back| module_begin(*back) == of_c).expect("its begin");
+        assert_eq!(seen.get(at + 1), Some(&0), "{seen:x?}");
     }
 
     #[test]
