@@ -5,6 +5,9 @@
 //! block. A form that C++ defines by another one calls that if it is the program's: see
 //! [`programs`].
 //!
+//! The forms of `new` stay on the stack while they allocate. They are in the section by which
+//! profiles leave out the allocator's own functions. The forms of `delete` jump to what they need.
+//!
 //! No C++ runtime is needed: its functions are weak references, used only if they are there.
 use alloc_core::raw::{self, Operator};
 use core::ffi::c_void;
@@ -63,6 +66,7 @@ macro_rules! nothrow_new {
         /// `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any, gives
         /// up.
         #[unsafe(no_mangle)]
+        #[unsafe(link_section = "lumalloc_entries")]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, _: Nothrow) -> *mut c_void {
             #[inline(always)]
@@ -93,6 +97,7 @@ macro_rules! aligned_nothrow_new {
         /// Aligned `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any,
         /// gives up.
         #[unsafe(no_mangle)]
+        #[unsafe(link_section = "lumalloc_entries")]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize, _: Nothrow) -> *mut c_void {
             #[inline(always)]

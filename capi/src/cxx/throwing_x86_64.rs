@@ -38,6 +38,7 @@ macro_rules! throwing_new {
     ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
+        #[unsafe(link_section = "lumalloc_entries")]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize) -> *mut c_void {
@@ -72,6 +73,7 @@ macro_rules! throwing_aligned_new {
     ($($name:ident = $allocate:ident ($first:expr $(, $form:ident)?))*) => {$(
         /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
+        #[unsafe(link_section = "lumalloc_entries")]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {
