@@ -5,7 +5,7 @@
 
 use super::cursor::Cursor;
 use super::machine;
-use super::rule::{Base, Rule, Step};
+use super::rule::{Base, Rule, Step, WORD};
 
 /// States that `remember_state` may keep at a time.
 const REMEMBERED: usize = 8;
@@ -99,7 +99,7 @@ impl State {
         };
         let place = |value: Value| match value {
             Value::Same => Ok(None),
-            Value::At(offset) => i16::try_from(offset).map(Some).map_err(drop),
+            Value::At(offset) => words(offset).map(Some).ok_or(()),
             Value::AtFrame | Value::Lost | Value::Other => Err(()),
         };
         let (Ok(offset), Ok(back)) = (i32::try_from(offset), place(self.back)) else {
@@ -109,6 +109,12 @@ impl State {
         let frame = place(self.frame).unwrap_or_default();
         Rule::Step(Step { base, offset, frame, back, is_own: false }).fitting()
     }
+}
+
+/// Returns an offset in words, if it is one of whole words and not too far away.
+fn words(offset: i64) -> Option<i16> {
+    const BYTES: i64 = WORD as i64;
+    if offset % BYTES == 0 { i16::try_from(offset / BYTES).ok() } else { None }
 }
 
 impl Program<'_> {
@@ -147,8 +153,8 @@ impl Program<'_> {
     /// Runs an instruction that does not continue to later code.
     fn one(&mut self, instruction: u8, code: &mut Cursor) -> Option<()> {
         match instruction {
-            // nop, and AArch64's change of the signing of return addresses, which are stripped.
-            0x00 | 0x2d => {}
+            // nop, and AArch64's changes of the signing of return addresses, which are stripped.
+            0x00 | 0x2c | 0x2d => {}
             0x05 => {
                 let (register, offset) = (code.uleb()?, code.uleb()? as i64);
                 self.set_at(register, offset);
@@ -270,7 +276,7 @@ fn skip_expression(code: &mut Cursor) -> Option<Cursor> {
 /// `DW_OP_breg0` and the operations for other registers, and `DW_OP_deref`.
 const REGISTER_0: u8 = 0x70;
 const REGISTER_31: u8 = 0x8f;
-const WORD: u8 = 0x06;
+const WORD_THERE: u8 = 0x06;
 
 /// Reads the expression of a CFA. Compilers write one where a function aligns its stack: the CFA is
 /// then the word at an offset from the frame pointer. All others are not followed.
@@ -280,7 +286,7 @@ fn cfa_of_expression(code: &mut Cursor) -> Option<Cfa> {
         return Some(Cfa::Other);
     };
     let offset = expression.sleb()?;
-    let is_word = expression.u8() == Some(WORD) && expression.left() == 0;
+    let is_word = expression.u8() == Some(WORD_THERE) && expression.left() == 0;
     Some(if is_word { Cfa::WordAt(u64::from(register - REGISTER_0), offset) } else { Cfa::Other })
 }
 
@@ -321,8 +327,10 @@ mod tests {
         rule(&common(), over(program), 0, address)
     }
 
-    fn step(base: Base, offset: i32, frame: Option<i16>) -> Option<Rule> {
-        Some(Rule::Step(Step { base, offset, frame, back: Some(-8), is_own: false }))
+    /// The frame pointer's place is in bytes.
+    fn step(base: Base, offset: i32, frame: Option<i32>) -> Option<Rule> {
+        let frame = frame.map(|bytes| i16::try_from(bytes / 8).expect("a near place"));
+        Some(Rule::Step(Step { base, offset, frame, back: Some(-1), is_own: false }))
     }
 
     #[test]
@@ -356,6 +364,28 @@ mod tests {
         // The rule of procedure linkage tables.
         let linkage = &[0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
         assert_eq!(at(linkage, 0), Some(Rule::End));
+    }
+
+    /// Some compilers put the caller's frame pointer below large variables.
+    #[test]
+    fn values_are_found_up_to_256_kib_away_at_whole_words() {
+        let far = &[0x0e, 0xf0, 0xb8, 0x02, 0x86, 0x88, 0x27];
+        assert_eq!(at(far, 0), step(Base::Stack, 40_048, Some(-40_000)));
+        let farthest = &[0x90, 0xff, 0xff, 0x01];
+        let Some(Rule::Step(found)) = at(farthest, 0) else { panic!("a step") };
+        assert_eq!(found.back, Some(-0x7fff));
+        assert_eq!(at(&[0x90, 0x80, 0x80, 0x02], 0), Some(Rule::End), "too far");
+        let halves = Common { data_unit: -4, ..common() };
+        let back_at = |program| rule(&halves, over(program), 0, 0);
+        assert!(matches!(back_at(&[0x90, 4]), Some(Rule::Step(Step { back: Some(-2), .. }))));
+        assert_eq!(back_at(&[0x90, 3]), Some(Rule::End), "half a word");
+    }
+
+    #[test]
+    fn changes_of_the_signing_of_return_addresses_are_passed_over() {
+        for change in [&[0x2c, 0x0e, 32][..], &[0x2d, 0x0e, 32]] {
+            assert_eq!(at(change, 0), step(Base::Stack, 32, None));
+        }
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub(super) const INTERRUPTED: Option<[usize; 3]> = Some([120, 160, 168]);
 #[cfg(target_arch = "aarch64")]
 pub(super) const INTERRUPTED: Option<[usize; 3]> = None;
 
+/// The code to which handlers of signals return: it sets the number of the system call
+/// `rt_sigreturn`, and calls the system. It is known by its bytes, as in libgcc.
+#[cfg(target_arch = "x86_64")]
+pub(super) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+#[cfg(target_arch = "aarch64")]
+pub(super) const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4];
+
 /// Where a frame pointer points: to the caller's frame pointer, with the return address behind.
 pub(super) const FRAME_WORDS: usize = 2;
 
@@ -80,10 +87,22 @@ impl Registers {
     }
 }
 
-/// Returns an address without the signature that AArch64 may put into its upper bits.
-#[inline]
+/// Returns an address without the signature that AArch64 may put into its upper bits. Which bits
+/// these are, the processor knows.
+#[inline(always)]
 pub(super) fn stripped(back: usize) -> usize {
-    if cfg!(target_arch = "aarch64") { back & ((1 << 48) - 1) } else { back }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let plain;
+        // SAFETY: XPACLRI changes this register only. Processors without signatures do nothing.
+        unsafe {
+            core::arch::asm!("hint #7", inout("x30") back => plain,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        plain
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    back
 }
 
 /// The longest instruction that calls a function.
@@ -142,6 +161,17 @@ mod tests {
 #[cfg(all(test, target_arch = "aarch64"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_found_without_its_signature() {
+        let address = an_address_is_found_without_its_signature as fn() as usize;
+        let signed: usize;
+        // SAFETY: PACIASP changes this register only.
+        unsafe {
+            core::arch::asm!("hint #25", inout("x30") address => signed, options(nomem, nostack));
+        }
+        assert_eq!((stripped(signed), stripped(address)), (address, address), "{signed:x}");
+    }
 
     #[test]
     fn a_call_is_told_from_other_code() {

@@ -35,7 +35,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use machine::{FRAME_WORDS, LONGEST_CALL, Registers, ends_in_call, stripped};
 use modules::Module;
-use rule::{Base, Packed, Plain, Rule, RuleTable, Step};
+use rule::{Base, Packed, Plain, Rule, RuleTable, Step, WORD};
 
 /// Return addresses whose rules are kept.
 const RULES: usize = 4096;
@@ -337,7 +337,7 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
         return None;
     }
     let word = |offset: i16, checked: &mut Checked| {
-        checked.word(at.stack, stack.wrapping_add_signed(isize::from(offset)))
+        checked.word(at.stack, stack.wrapping_add_signed(isize::from(offset) * WORD))
     };
     let frame = match step.frame {
         Some(offset) => word(offset, checked)?,

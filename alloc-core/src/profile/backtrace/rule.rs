@@ -32,16 +32,16 @@ pub(super) enum Rule {
     Step(Step),
 }
 
-/// Where the caller's values are. Offsets are in bytes from the CFA.
+/// Where the caller's values are, at whole words from the CFA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     /// What the CFA is counted from.
     pub(super) base: Base,
     /// The offset of the CFA from that, in bytes.
     pub(super) offset: i32,
-    /// Where the caller's frame pointer is. `None`: it is still in its register.
+    /// Where the caller's frame pointer is, in words. `None`: it is still in its register.
     pub(super) frame: Option<i16>,
-    /// Where the return address is. `None`: it is in the link register.
+    /// Where the return address is, in words. `None`: it is in the link register.
     pub(super) back: Option<i16>,
     /// Whether the function belongs to the allocator.
     pub(super) is_own: bool,
@@ -53,6 +53,8 @@ pub(super) struct Packed(NonZeroU64);
 
 /// Stands for `None` in an offset.
 const NONE: i16 = i16::MIN;
+/// Bytes of a word.
+pub(super) const WORD: isize = size_of::<usize>() as isize;
 
 /// Most steps are plain: see [`Plain`].
 const PLAIN: u64 = 0;
@@ -100,10 +102,10 @@ impl Step {
         low & u64::from(u32::MAX) | part(self.frame) << 32 | part(self.back) << 48
     }
 
-    /// Returns whether all values lie at whole words below the CFA, the return address among them.
-    /// Its word is not 0.
+    /// Returns whether all values lie below the CFA, the return address among them. Its word is not
+    /// 0.
     fn is_plain(self) -> bool {
-        let is_below = |offset: i16| offset < 0 && offset % size_of::<usize>() as i16 == 0;
+        let is_below = |offset: i16| offset < 0;
         matches!(self.base, Base::Stack | Base::Frame)
             && self.frame.is_none_or(is_below)
             && self.back.is_some_and(is_below)
@@ -150,7 +152,7 @@ impl Packed {
     }
 }
 
-/// A step whose values lie at whole words below the CFA.
+/// A step whose values lie below the CFA.
 #[derive(Clone, Copy)]
 pub(super) struct Plain(u64);
 
@@ -167,17 +169,18 @@ impl Plain {
         (self.0 as u32 as i32 >> 5) as isize
     }
 
-    /// Returns where the caller's frame pointer is. `None`: it is still in its register.
+    /// Returns where the caller's frame pointer is, in bytes from the CFA. `None`: it is still in
+    /// its register.
     #[inline(always)]
     pub(super) fn frame(self) -> Option<isize> {
         let offset = (self.0 >> 32) as i16;
-        (offset != NONE).then_some(isize::from(offset))
+        (offset != NONE).then_some(isize::from(offset) * WORD)
     }
 
-    /// Returns where the return address is.
+    /// Returns where the return address is, in bytes from the CFA.
     #[inline(always)]
     pub(super) fn back(self) -> isize {
-        self.0 as i64 as isize >> 48
+        (self.0 as i64 as isize >> 48) * WORD
     }
 }
 
@@ -298,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn step(base: Base, offset: i32) -> Step {
-        Step { base, offset, frame: Some(-16), back: Some(-8), is_own: false }
+        Step { base, offset, frame: Some(-2), back: Some(-1), is_own: false }
     }
 
     proptest! {
@@ -323,19 +326,20 @@ mod tests {
                 let base_of = if base == Base::Stack { 1 } else { 2 };
                 prop_assert_eq!(plain.base(1, 2), base_of);
                 prop_assert_eq!(plain.offset(), offset as isize);
-                prop_assert_eq!(plain.frame(), frame.map(isize::from));
-                prop_assert_eq!(Some(plain.back()), back.map(isize::from));
+                let bytes = |words: i16| isize::from(words) * 8;
+                prop_assert_eq!(plain.frame(), frame.map(bytes));
+                prop_assert_eq!(Some(plain.back()), back.map(bytes));
             }
         }
     }
 
     #[test]
-    fn fixed_plain_steps_have_whole_words_below_the_address_of_the_frame() {
+    fn fixed_plain_steps_have_words_below_the_address_of_the_frame() {
         let usual = step(Base::Stack, 16);
         let is_plain = |step: Step| Rule::Step(step).pack().plain().is_some();
         assert!(is_plain(usual) && is_plain(Step { base: Base::Frame, frame: None, ..usual }));
         assert!(!is_plain(Step { base: Base::WordAtFrame, ..usual }));
-        for offset in [0, 8, -4] {
+        for offset in [0, 1] {
             assert!(!is_plain(Step { frame: Some(offset), ..usual }));
             assert!(!is_plain(Step { back: Some(offset), ..usual }));
         }

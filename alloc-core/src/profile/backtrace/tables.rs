@@ -5,7 +5,9 @@
 
 use super::cursor::Cursor;
 use super::frame_program::{self, Common};
+use super::machine;
 use super::rule::Rule;
+use crate::ground::os;
 
 /// The only encoding of the sorted list that linkers write: four bytes, relative to the header.
 const SORTED: u8 = 0x3b;
@@ -93,13 +95,26 @@ unsafe fn read_function(record: usize, address: usize) -> Option<Found> {
         let bytes = cursor.uleb()? as usize;
         cursor.advance(bytes)?;
     }
-    // Where the values of the interrupted code lie, the system has settled.
-    let rule = if common.is_signal {
+    // SAFETY: the function has this code.
+    let rule = if common.is_signal && unsafe { is_signal_return(address + 1, begin + length) } {
+        // Where the values of the interrupted code lie, the system has settled.
         Rule::Signal
     } else {
         frame_program::rule(&common, cursor, begin, address)?
     };
     Some(Found { function: begin, rule })
+}
+
+/// Returns whether the code at `at`, in a function that ends at `end`, returns from a handler of a
+/// signal. Other functions may have the mark of such code in their records, but not the system's
+/// values above their stack pointer.
+unsafe fn is_signal_return(at: usize, end: usize) -> bool {
+    const BYTES: usize = machine::SIGNAL_RETURN.len();
+    let place = core::ptr::with_exposed_provenance::<[u8; BYTES]>(at);
+    end.checked_sub(at).is_some_and(|left| left >= BYTES)
+        && os::is_readable(at)
+        // SAFETY: the caller's promise, and the system can read it.
+        && unsafe { place.read_unaligned() } == machine::SIGNAL_RETURN
 }
 
 unsafe fn read_common(record: usize) -> Option<Common> {
@@ -170,5 +185,35 @@ mod tests {
         let header = [2u8; HEADER];
         // SAFETY: the bytes are there.
         assert!(unsafe { find(header.as_ptr().expose_provenance(), 1) }.is_none());
+    }
+
+    /// What all functions share: with the mark of a signal, addresses in eight bytes, the CFA at
+    /// the stack pointer + 8 and the return address below it.
+    #[cfg(target_arch = "x86_64")]
+    const COMMON: [u8; 24] = [
+        20, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', b'S', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0,
+    ];
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_function_with_the_mark_of_a_signal_has_to_return_from_one() {
+        let rule_of = |code: &[u8; 16]| {
+            // The call lies before the return address.
+            let begin = code.as_ptr().expose_provenance() - 1;
+            let mut tables = COMMON.to_vec();
+            let here = COMMON.len() + 4;
+            tables.extend(25_u32.to_ne_bytes().into_iter().chain((here as u32).to_ne_bytes()));
+            tables.extend(begin.to_ne_bytes().into_iter().chain(17_usize.to_ne_bytes()));
+            tables.extend([0; 5]);
+            let record = tables.as_ptr().expose_provenance() + COMMON.len();
+            // SAFETY: the record and its code are there.
+            unsafe { read_function(record, begin) }.expect("a function").rule
+        };
+        let mut code = [0x90; 16];
+        assert!(matches!(rule_of(&code), Rule::Step(_)));
+        code[..machine::SIGNAL_RETURN.len()].copy_from_slice(&machine::SIGNAL_RETURN);
+        assert_eq!(rule_of(&code), Rule::Signal);
+        code.rotate_right(8);
+        assert!(matches!(rule_of(&code), Rule::Step(_)), "not there");
     }
 }
