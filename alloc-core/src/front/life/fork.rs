@@ -173,9 +173,12 @@ unsafe extern "C" fn in_child() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::bins::thread_cache::Kind;
+    use crate::front::bins::tls;
     use crate::front::life::thread_begin;
     use crate::ground::size_class::CLASSES;
     use crate::ground::sync::lock_rank::LockRank;
+    use core::ffi::{c_int, c_void};
 
     /// A lock that is left out would some day be found taken for ever in a child.
     #[test]
@@ -205,5 +208,29 @@ mod tests {
             assert!(least > 0 && found >= least, "{rank:?}: {found} of {least}");
         }
         assert!(explicit::destroy(id));
+    }
+
+    #[test]
+    fn the_child_of_a_vfork_leaves_the_word_of_its_parent_s_thread() {
+        extern "C" fn in_child(_: *mut c_void) -> c_int {
+            c_int::from(thread_begin::real_cache().is_some())
+        }
+        while thread_begin::real_cache().is_none() {
+            std::thread::yield_now();
+        }
+        let thread = std::thread::spawn(|| {
+            let mut stack = std::vec![0_u128; 16 << 10];
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+            let end = stack.as_mut_ptr_range().end.cast();
+            // SAFETY: the child has a stack of its own, and the parent waits for its end.
+            let child = unsafe { libc::clone(in_child, end, flags, core::ptr::null_mut()) };
+            assert!(child > 0);
+            let mut status = -1;
+            // SAFETY: the child is this thread's.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!((status, tls::current().kind()), (0, Kind::Empty));
+            assert!(thread_begin::real_cache().is_some());
+        });
+        thread.join().expect("the thread");
     }
 }
