@@ -389,9 +389,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_return_address_ends_the_walk_and_bad_instructions_are_noticed() {
+    fn what_is_not_followed_ends_the_walk_and_bad_instructions_are_noticed() {
         assert_eq!(at(&[0x07, 16], 0), Some(Rule::End));
         assert_eq!(at(&[0x09, 16, 3], 0), Some(Rule::End));
+        assert_eq!(at(&[0x0c, 3, 16], 0), Some(Rule::End), "from rbx");
         assert_eq!(at(&[0x3f], 0), None);
         assert_eq!(at(&[0x0c, 7], 0), None, "cut off");
         assert_eq!(at(&[0x0f, 100, 0x77], 0), None, "longer than its record");
