@@ -255,6 +255,16 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         if wanted == least {
             return None;
         }
+        self.grow_least(least)
+    }
+
+    /// As [`Call::grow`], by no more than is needed. The discipline had refused more.
+    fn grow_least(&mut self, least: usize) -> Option<()> {
+        if let Some(newest) = self.head().segments.newest(self.words)
+            && self.extend(newest, least)
+        {
+            return Some(());
+        }
         let memory = self.discipline.obtain(least)?;
         self.add(memory, least)
     }
@@ -352,6 +362,8 @@ fn pointer(address: usize) -> Option<NonNull<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::method::best::Best;
+    use std::vec::Vec;
 
     #[test]
     fn sizes_of_segments_are_multiples_of_round_and_of_the_alignment() {
@@ -363,5 +375,43 @@ mod tests {
         assert_eq!(unit_of(usize::MAX), None);
         assert_eq!(multiple_of(1088, 64), Some(1088));
         assert_eq!(multiple_of(1088, 2032), Some(2032));
+    }
+
+    /// A segment with a bound, of a discipline that would rather give more than there is left.
+    struct Bounded(Vec<u64>);
+
+    const BOUND: usize = 16 << 10;
+
+    // SAFETY: the memory belongs to the region alone.
+    unsafe impl Discipline for Bounded {
+        fn growth(&self, extent: usize) -> usize {
+            if extent == 0 { 0 } else { BOUND }
+        }
+
+        fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+            let is_first = self.0.is_empty() && size <= BOUND;
+            self.0.resize(BOUND / 8, 0);
+            NonNull::new(self.0.as_mut_ptr().cast()).filter(|_| is_first)
+        }
+
+        unsafe fn resize(&mut self, _segment: NonNull<u8>, _: usize, new_size: usize) -> Resized {
+            if new_size <= BOUND { Resized::InPlace } else { Resized::Refused }
+        }
+
+        unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_segment_grows_by_what_is_needed_where_there_is_no_room_for_more() {
+        let mut bounded = Bounded(Vec::new());
+        let data = Call::<Best, Bounded>::open(&mut bounded, Form::default()).unwrap();
+        // SAFETY: the region was opened here, with this discipline.
+        let mut call = unsafe { Call::<Best, Bounded>::new(data, &mut bounded) };
+        assert_eq!((call.stat().segments, call.stat().extent), (1, UNIT));
+        assert!((0..3).all(|_| Best::alloc(&mut call, UNIT - OVERHEAD - GRANULE).is_some()));
+        assert_eq!((call.stat().segments, call.stat().extent), (1, BOUND));
+        call.close();
     }
 }
