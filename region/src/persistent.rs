@@ -250,7 +250,7 @@ impl<T: Persist> Persistent<T> {
     /// `root`.
     ///
     /// # Errors
-    /// See [`OpenError`]. The file is as it was.
+    /// See [`OpenError`]. What was in the file before is there still.
     pub fn open(path: &CStr, size: usize, root: T) -> Result<Persistent<T>, OpenError> {
         let mut region = SharedRegion::open_or_make(path, size)?;
         let found = region.enter(|call| {
@@ -258,11 +258,7 @@ impl<T: Persist> Persistent<T> {
                 let is_same = change(call, TYPE, Change::Get).after == Some(fingerprint::<T>());
                 return if is_same { Ok(distance) } else { Err(OpenError::OtherRoot) };
             }
-            let distance = put(call, root).ok_or(OpenError::NoRoom)?;
-            // There is a root once this key has a value, so it comes last.
-            let is_noted = change(call, TYPE, Change::Set(fingerprint::<T>())).after.is_some()
-                && change(call, ROOT, Change::Set(distance)).after.is_some();
-            if is_noted { Ok(distance) } else { Err(OpenError::NoRoom) }
+            make_root(call, root).ok_or(OpenError::NoRoom)
         });
         let found = found.unwrap_or(Err(OpenError::NoRegion));
         if found.is_err() {
@@ -350,6 +346,20 @@ fn put<U: Persist>(call: &mut Call<'_, Best, Mapping>, value: U) -> Option<u64> 
     Some(call.words().distance(block) as u64)
 }
 
+/// Makes the root of a region without one. Returns its distance.
+fn make_root<T: Persist>(call: &mut Call<'_, Best, Mapping>, root: T) -> Option<u64> {
+    let distance = put(call, root)?;
+    // There is a root once this key has a value, so it comes last.
+    let is_noted = change(call, TYPE, Change::Set(fingerprint::<T>())).after.is_some()
+        && change(call, ROOT, Change::Set(distance)).after.is_some();
+    if !is_noted {
+        let block = call.words().address(distance as usize);
+        // A block whose header was overwritten stays unused.
+        let _ = Best::free(call, block);
+    }
+    is_noted.then_some(distance)
+}
+
 /// Returns a number of a type: its size, its kind, its alignment and its version.
 fn fingerprint<T: Persist>() -> u64 {
     let align = u64::from(align_of::<T>().trailing_zeros());
@@ -368,4 +378,50 @@ fn block_at<U: Persist>(region: &SharedRegion, distance: u64) -> Option<NonNull<
         Some(is_long && unsafe { start.read() } == fingerprint::<U>())
     })??;
     NonNull::new(start.map_addr(|start| start.wrapping_add(lead::<U>())).cast()).filter(|_| is_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::vec::Vec;
+
+    /// Blocks that are as large as the entry of a value with a key, and as the root.
+    const SIZE: usize = 24;
+
+    #[test]
+    fn a_root_for_which_there_is_no_room_leaves_no_block() {
+        let name = std::format!("persistent-no-room-{}", std::process::id());
+        let path = std::env::temp_dir().join(name).into_os_string().into_encoded_bytes();
+        let path = CString::new(path).unwrap();
+        let region = SharedRegion::open_or_make(&path, 0).unwrap();
+        let blocks: Vec<u64> = region
+            .enter(|call| {
+                let more = || Some(call.words().distance(Best::alloc(call, SIZE)?) as u64);
+                core::iter::from_fn(more).collect()
+            })
+            .unwrap();
+        drop(region);
+        // With one free block there is room for the root alone, with two for its type.
+        for (block, more) in [(blocks[0], 0), (blocks[1], 1)] {
+            let region = SharedRegion::open(&path).unwrap();
+            let at = region.origin() + block as usize;
+            region.enter(|call| Best::free(call, at)).unwrap().unwrap();
+            let busy = region.stat().busy;
+            drop(region);
+            for _ in 0..2 {
+                let opened = Persistent::open(&path, 0, AtomicU64::new(7)).err();
+                assert_eq!(opened, Some(OpenError::NoRoom));
+            }
+            let region = SharedRegion::open(&path).unwrap();
+            assert_eq!(region.stat().busy, busy + more);
+        }
+        let region = SharedRegion::open(&path).unwrap();
+        let at = region.origin() + blocks[2] as usize;
+        region.enter(|call| Best::free(call, at)).unwrap().unwrap();
+        drop(region);
+        let region = Persistent::open(&path, 0, AtomicU64::new(7)).unwrap();
+        assert_eq!(region.root().load(Ordering::Relaxed), 7);
+        region.remove();
+    }
 }

@@ -293,6 +293,20 @@ fn opening_what_is_no_region_makes_none() {
     assert_eq!(error(), None);
 }
 
+#[test]
+fn a_file_that_is_refused_is_as_it_was() {
+    let file = File::new("refused");
+    drop(file.open(0u64).unwrap());
+    let mut bytes = fs::read(&file.0).unwrap();
+    // Core data begins behind the first page with the lock, a key, and a sealed word.
+    bytes[4096 + 32] ^= 1;
+    fs::write(&file.0, &bytes).unwrap();
+    let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
+    let opened = SharedRegion::open_or_make(&path, 1 << 24);
+    assert_eq!(opened.err(), Some(libc::EINVAL));
+    assert!(fs::read(&file.0).unwrap() == bytes);
+}
+
 /// Unlocks a file that this process has open.
 fn unlock(path: &Path) {
     let is_it = |descriptor: &i32| {

@@ -13,12 +13,12 @@
 
 mod file;
 mod front;
+mod growth;
 mod maps;
 mod memory;
 mod segment;
 
 use crate::data::Head;
-use crate::discipline::{Discipline, Resized};
 use crate::errno;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
@@ -30,9 +30,6 @@ pub use memory::any_address;
 
 /// The least bytes of a region.
 const LEAST: usize = 64 * lumalloc::PAGE;
-
-/// What a region grows by at least.
-const GROWTH: usize = 64 << 10;
 
 /// What holds the memory.
 enum Backing {
@@ -49,6 +46,8 @@ pub struct Mapping {
     is_new: bool,
     /// Whether no other process has the region, as far as is known.
     is_alone: bool,
+    /// How many bytes the region is to have room for once it is accepted.
+    wanted: usize,
 }
 
 /// A file or a segment, by its numbers.
@@ -109,8 +108,8 @@ impl Mapping {
         }
         let start = memory::map_shared(place.base, place.window, file.descriptor())?;
         let (window, backing) = (place.window, Backing::File(file));
-        let mapping = Mapping { start, window, backing, is_new: false, is_alone };
-        mapping.make_room_for(form)?;
+        let mut mapping = Mapping { start, window, backing, is_new: false, is_alone, wanted: 0 };
+        mapping.wanted = mapping.room_for(form)?;
         Ok(mapping)
     }
 
@@ -123,7 +122,7 @@ impl Mapping {
         file.reserve(0, FRONT)?;
         let (start, window) = memory::map_window(file.descriptor(), form.base, room)?;
         let backing = Backing::File(file);
-        let mapping = Mapping { start, window, backing, is_new: true, is_alone: true };
+        let mapping = Mapping { start, window, backing, is_new: true, is_alone: true, wanted: 0 };
         let limit = if form.grows { window - FRONT } else { room };
         mapping.front().take();
         mapping.front().place(Place { base: start, window, limit });
@@ -151,7 +150,8 @@ impl Mapping {
             };
             let is_alone = identity.status().is_ok_and(|(_, attached)| attached == 1);
             let backing = Backing::Segment(identity);
-            let mut mapping = Mapping { start, window, backing, is_new: false, is_alone };
+            let mut mapping =
+                Mapping { start, window, backing, is_new: false, is_alone, wanted: 0 };
             let Some(is_new) = mapping.front().claim() else { return Ok(None) };
             mapping.is_new = is_new;
             if mapping.is_new {
@@ -159,7 +159,7 @@ impl Mapping {
                 return Ok(Some(mapping));
             }
             if found != Found::Nothing {
-                mapping.make_room(size)?;
+                mapping.wanted = mapping.room_for(FileForm { size, ..FileForm::default() })?;
                 return Ok(Some(mapping));
             }
             // Another process was faster, and has it elsewhere.
@@ -235,8 +235,10 @@ impl Mapping {
         self.is_alone
     }
 
-    /// Notes that the region was made or is whole, so that other processes may use it.
+    /// Notes that the region was made or is whole, so that other processes may use it, and gives it
+    /// the room that is wanted.
     pub fn ready(&self) {
+        self.front().raise_limit(self.wanted);
         self.front().ready();
         if let Backing::File(file) = &self.backing {
             file.keep_when_closed();
@@ -269,15 +271,15 @@ impl Mapping {
     /// # Errors
     /// `ENOMEM`, a number of `errno`.
     pub fn make_room_for(&self, form: FileForm) -> Result<(), c_int> {
-        self.make_room(form.size)?;
-        if form.grows { self.make_room(self.window - FRONT) } else { Ok(()) }
+        self.front().raise_limit(self.room_for(form)?);
+        Ok(())
     }
 
-    /// Lets the region be as large as is wanted, if there are so many addresses.
-    fn make_room(&self, size: usize) -> Result<(), c_int> {
-        let wanted = room(size).filter(|room| *room <= self.window - FRONT);
-        self.front().raise_limit(wanted.ok_or(libc::ENOMEM)?);
-        Ok(())
+    /// Returns how many bytes a form wants room for, if there are so many addresses.
+    fn room_for(&self, form: FileForm) -> Result<usize, c_int> {
+        let most = self.window - FRONT;
+        let wanted = room(form.size).filter(|room| *room <= most).ok_or(libc::ENOMEM)?;
+        Ok(if form.grows { most } else { wanted })
     }
 
     /// Sees to it that the region can have so many bytes, of which it has `size`.
@@ -308,38 +310,6 @@ impl Drop for Mapping {
             }
             Backing::Segment(identity) => identity.detach(self.start),
         }
-    }
-}
-
-// SAFETY: the one segment of the region lies behind the front, which nothing else uses, and grows
-// within the window.
-unsafe impl Discipline for Mapping {
-    fn round(&self) -> usize {
-        lumalloc::PAGE
-    }
-
-    fn growth(&self, extent: usize) -> usize {
-        (extent / 8).max(GROWTH).min(self.front().limit().saturating_sub(extent))
-    }
-
-    fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
-        let is_first = !self.front().is_ready();
-        let is_obtained = is_first && size <= self.front().limit() && self.reserve(0, size);
-        NonNull::new(core::ptr::with_exposed_provenance_mut(self.data())).filter(|_| is_obtained)
-    }
-
-    unsafe fn resize(&mut self, segment: NonNull<u8>, size: usize, new_size: usize) -> Resized {
-        let start = segment.as_ptr().expose_provenance();
-        let is_done = if new_size > size {
-            new_size <= self.front().limit() && self.reserve(size, new_size)
-        } else {
-            memory::discard(start + new_size, start + size)
-        };
-        if is_done { Resized::InPlace } else { Resized::Refused }
-    }
-
-    unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
-        false
     }
 }
 
