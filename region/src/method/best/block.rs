@@ -22,7 +22,11 @@ pub(super) const HEADER: usize = 8;
 pub(super) const SMALLEST: usize = 32;
 
 /// No block is larger: 35 bits of granules.
-pub(super) const LARGEST: usize = 1 << 39;
+pub(super) const LARGEST: usize = (1 << 39) - GRANULE;
+
+/// The block for a request is not larger, nor is a piece of memory that is longer than a block can
+/// be: what is left then is long enough for a block.
+const PIECE: usize = LARGEST - SMALLEST;
 
 const BUSY: u64 = 1;
 const AFTER_FREE: u64 = 2;
@@ -165,8 +169,20 @@ pub(super) fn free_before(words: Words, at: usize) -> Option<(usize, usize)> {
 /// Returns the size of the block for a request, or `None` if no block is so large.
 #[inline]
 pub(super) fn size_for(request: usize) -> Option<usize> {
-    if request > LARGEST - SMALLEST {
+    if request > PIECE - HEADER {
         return None;
     }
     Some((request + HEADER).next_multiple_of(GRANULE).max(SMALLEST))
+}
+
+/// Divides free memory, which is long enough for a block, into pieces of which each can be a block:
+/// their addresses and sizes. It is one piece unless it is very long.
+pub(super) fn pieces(
+    start: usize,
+    end: usize,
+) -> impl DoubleEndedIterator<Item = (usize, usize)> + use<> {
+    let others = (end - start).saturating_sub(LARGEST).div_ceil(PIECE);
+    let last = start + others * PIECE;
+    let others = (0..others).map(move |index| (start + index * PIECE, PIECE));
+    others.chain(core::iter::once((last, end - last)))
 }

@@ -22,7 +22,7 @@ use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::Segment;
 use crate::words::{GRANULE, Words, common_multiple};
-use block::{Block, HEADER, SMALLEST, free_before, size_for};
+use block::{Block, HEADER, SMALLEST, size_for};
 use state::mark_end;
 
 pub(crate) use state::State;
@@ -46,7 +46,7 @@ impl Method for Best {
         let (words, first, end) = (call.words(), segment.first(), segment.end());
         mark_end(words, end, false);
         if end >= first + SMALLEST {
-            call.state().put_back(words, first, Block::busy(end - first));
+            call.state().add_memory(words, first, end, false);
         } else {
             // No block fits. The end stands where the first block would.
             mark_end(words, first, false);
@@ -62,9 +62,7 @@ impl Method for Best {
         }
         let after_free = Block::read(words, old_end).is_some_and(Block::is_after_free);
         mark_end(words, end, false);
-        let block = Block::busy(end - old_end).after(after_free);
-        block.kept().write(words, old_end);
-        call.state().put_back(words, old_end, block);
+        call.state().add_memory(words, old_end, end, after_free);
     }
 
     #[inline]
@@ -301,35 +299,32 @@ fn lengthen<D: Discipline>(
 /// Gives the discipline what is free at the end of a segment, or the whole segment.
 fn compact_segment<D: Discipline>(call: &mut Call<'_, Best, D>, segment: &Segment) {
     let (words, state) = (call.words(), call.state());
-    let (first, end) = (segment.first(), segment.end());
-    let is_behind_free = Block::read(words, end).is_some_and(Block::is_after_free);
-    let Some((at, size)) = free_before(words, end).filter(|_| is_behind_free) else { return };
-    let found = Block::read(words, at).filter(|block| block.is_free() && block.size() == size);
-    let Some(block) = found else { return };
-    if !state.free.remove(words, at, size) {
+    let end = segment.end();
+    let at = state.take_end(words, end);
+    if at == end || at == segment.first() && call.give_back(segment) {
         return;
     }
-    if at == first && call.give_back(segment) {
-        return;
-    }
-    // What stays of the free block is nothing, or enough for a block.
+    // What stays of the free memory is nothing, or enough for a block.
     let rest = call.end_if_shorter(segment, at).map_or(0, |end| end - at);
     let least = if rest > 0 && rest < SMALLEST { at + SMALLEST } else { at };
+    let after_free = Block::read(words, at).is_some_and(Block::is_after_free);
     call.shorten(segment, least);
     let end = segment.end();
-    mark_end(words, end, block.is_after_free());
+    mark_end(words, end, after_free);
     if end > at {
-        state.add_free(words, at, block.with_size(end - at));
-        mark_end(words, end, true);
+        state.add_memory(words, at, end, after_free);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::block::{LARGEST, free_before};
     use super::*;
+    use crate::discipline::Resized;
     use crate::heap::Heap;
     use crate::method::call::Form;
     use crate::system::System;
+    use core::ptr::NonNull;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::vec::Vec;
@@ -345,7 +340,9 @@ mod tests {
                 assert!(block.size() >= SMALLEST);
                 at += block.size();
                 if block.is_free() {
-                    assert!(!after_free && !block.is_kept(), "two free blocks side by side");
+                    let (_, before) = free_before(words, here).filter(|_| after_free).unzip();
+                    let is_joined = before.is_none_or(|size| size + block.size() > LARGEST);
+                    assert!(is_joined && !block.is_kept(), "two free blocks side by side");
                     assert_eq!(free_before(words, at), Some((here, block.size())));
                 }
                 after_free = block.is_free();
@@ -437,6 +434,82 @@ mod tests {
             expected.sort_unstable();
             assert_eq!(check(&call).into_iter().filter_map(used).collect::<Vec<_>>(), expected);
         }
+        call.close();
+    }
+
+    /// A segment of addresses, few of which get memory.
+    struct Wide(NonNull<u8>);
+
+    const WIDTH: usize = 3 << 40;
+
+    impl Wide {
+        fn new() -> Wide {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let anywhere = core::ptr::null_mut();
+            // SAFETY: the mapping is new.
+            let start = unsafe { libc::mmap(anywhere, WIDTH, protection, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            Wide(NonNull::new(start.cast()).unwrap())
+        }
+    }
+
+    // SAFETY: the addresses belong to the region alone.
+    unsafe impl Discipline for Wide {
+        fn growth(&self, extent: usize) -> usize {
+            if extent == 0 { 3 << 38 } else { 0 }
+        }
+
+        fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+            Some(self.0).filter(|_| size == 3 << 38)
+        }
+
+        unsafe fn resize(&mut self, _segment: NonNull<u8>, _: usize, new_size: usize) -> Resized {
+            if new_size <= WIDTH { Resized::InPlace } else { Resized::Refused }
+        }
+
+        unsafe fn release(&mut self, segment: NonNull<u8>, _size: usize) -> bool {
+            // SAFETY: the mapping is this discipline's, and not used after.
+            unsafe { libc::munmap(segment.as_ptr().cast(), WIDTH) == 0 }
+        }
+    }
+
+    #[test]
+    fn free_memory_longer_than_a_block_can_be_is_several_blocks() {
+        let mut wide = Wide::new();
+        let data = Call::<Best, Wide>::open(&mut wide, Form::default()).unwrap();
+        // SAFETY: the region was opened here, with this discipline.
+        let mut call = unsafe { Call::<Best, Wide>::new(data, &mut wide) };
+        let largest = LARGEST - SMALLEST - HEADER;
+        assert_eq!(check(&call).len(), 2);
+        assert_eq!(Best::alloc(&mut call, largest + 1), None);
+        // The first one is there, and the region grows for the second.
+        let blocks = [(); 2].map(|()| Best::alloc(&mut call, largest).unwrap());
+        assert_eq!(check(&call).values().filter(|block| block.is_used()).count(), 2);
+        call.recover();
+        let free = |call: &Call<'_, Best, Wide>| {
+            let all = check(call);
+            let free = all.values().filter(|block| block.is_free()).map(|block| block.size());
+            free.sum::<usize>()
+        };
+        let before = free(&call);
+        for (count, block) in (1..).zip(blocks) {
+            assert!(Best::free(&mut call, block).is_ok());
+            assert_eq!(free(&call), before + count * (LARGEST - SMALLEST));
+        }
+        call.recover();
+        assert_eq!(free(&call), before + 2 * (LARGEST - SMALLEST));
+        // A block and the free one behind it are longer together than a block can be.
+        let [first, block] = [(); 2].map(|()| Best::alloc(&mut call, largest).unwrap());
+        for size in [300 << 30, 400 << 30] {
+            assert_eq!(Best::resize(&mut call, block, size, Resize::STAY), Ok(block));
+            let size = size_for(size).unwrap();
+            assert_eq!(check(&call).get(&block).map(|block| block.size()), Some(size));
+        }
+        assert!([first, block].iter().all(|at| Best::free(&mut call, *at).is_ok()));
+        Best::compact(&mut call);
+        check(&call);
+        assert_eq!(call.stat().extent, lumalloc::PAGE);
         call.close();
     }
 

@@ -4,7 +4,7 @@
 //! unknown: lists, tree, the marks after free blocks, the end of a segment that grew.
 
 use super::Best;
-use super::block::{Block, HEADER, SMALLEST};
+use super::block::{Block, HEADER, SMALLEST, pieces};
 use super::state::{State, mark_end};
 use crate::discipline::Discipline;
 use crate::method::call::Call;
@@ -66,10 +66,14 @@ impl FreeRun {
         self.start.get_or_insert(at);
     }
 
-    /// Makes one free block of the run, which ends here. Returns whether there is one.
+    /// Makes one free block of the run, which ends here, or several if it is longer than a block
+    /// can be. Returns whether there is one.
     fn finish(&mut self, state: &State, words: Words, end: usize) -> bool {
         let Some(start) = self.start.take() else { return false };
-        state.add_free(words, start, Block::free(end - start));
+        // The process may end here too, so the last piece comes first.
+        for (at, size) in pieces(start, end).rev() {
+            state.add_free(words, at, Block::free(size).after(at != start));
+        }
         true
     }
 }

@@ -1,6 +1,6 @@
 //! What the best-fit method keeps of a region's blocks, and how blocks are cut and joined.
 
-use super::block::{Block, HEADER, SMALLEST, free_before, write_end};
+use super::block::{Block, HEADER, LARGEST, SMALLEST, free_before, pieces, write_end};
 use super::free_blocks::FreeBlocks;
 use super::kept::Kept;
 use crate::words::Words;
@@ -93,12 +93,23 @@ impl State {
         self.free.insert(words, at, block.size());
     }
 
-    /// Frees a block, and joins it with its free neighbours. The block after them says from now on
-    /// that the block before it is free.
+    /// Adds memory of a segment, which ends there, to the free blocks. It is behind one or not.
+    pub(super) fn add_memory(&self, words: Words, start: usize, end: usize, after_free: bool) {
+        // The headers lead from each block to the next at any time, so the last piece comes first.
+        for (at, size) in pieces(start, end).rev() {
+            let block = Block::busy(size).after(after_free && at == start);
+            block.kept().write(words, at);
+            self.put_back(words, at, block);
+        }
+    }
+
+    /// Frees a block, and joins it with its free neighbours, unless that is more than a block can
+    /// be. The block after them says from now on that the block before it is free.
     pub(super) fn put_back(&self, words: Words, at: usize, block: Block) {
         let (mut start, mut end) = (at, at + block.size());
         let mut after_free = block.is_after_free();
         let next = Block::read(words, end).filter(|next| next.is_free());
+        let next = next.filter(|next| end - start + next.size() <= LARGEST);
         match next.filter(|next| self.free.remove(words, end, next.size())) {
             Some(next) => end += next.size(),
             None => set_after_free(words, end, true),
@@ -109,6 +120,7 @@ impl State {
             && let Some(other) = Block::read(words, before)
             && other.is_free()
             && other.size() == size
+            && end - before <= LARGEST
             && self.free.remove(words, before, size)
         {
             start = before;
@@ -120,6 +132,23 @@ impl State {
         if let Some(at) = joined {
             Block::erase(words, at);
         }
+    }
+
+    /// Takes the free memory before the end of a segment out of the free blocks. Returns where it
+    /// begins.
+    pub(super) fn take_end(&self, words: Words, end: usize) -> usize {
+        let mut start = end;
+        // Memory that is longer than a block can be is several blocks.
+        while Block::read(words, start).is_some_and(Block::is_after_free)
+            && let Some((before, size)) = free_before(words, start)
+            && let Some(block) = Block::read(words, before)
+            && block.is_free()
+            && block.size() == size
+            && self.free.remove(words, before, size)
+        {
+            start = before;
+        }
+        start
     }
 
     /// Notes how many bytes the program asked for of the busy block at an address. Returns the
@@ -140,8 +169,14 @@ impl State {
         if together < wanted || !self.free.remove(words, at + size, behind.size()) {
             return false;
         }
-        block.with_size(together).write(words, at);
-        set_after_free(words, at + together, false);
+        if together > LARGEST {
+            // More than a block can be: some of it stays free.
+            self.add_free(words, at + wanted, Block::free(together - wanted));
+            block.with_size(wanted).write(words, at);
+        } else {
+            block.with_size(together).write(words, at);
+            set_after_free(words, at + together, false);
+        }
         true
     }
 
