@@ -167,7 +167,11 @@ struct _vmstat_s {
 #define VM_DBCHECK 0000002
 /* Call abort after each warning of Vmdebug. */
 #define VM_DBABORT 0000004
-/* Threads and processes use the region at the same time. (2011) */
+/*
+ * Threads and processes use the region at the same time. If a process ends inside a call, the next call
+ * of another one finds anew what is free. A region with Vmlast or Vmpool can only be cleared and closed
+ * then: other calls fail with EBUSY. (2011)
+ */
 #define VM_SHARE 0000010
 /* Returned by vmset only: the handle lies in memory of the discipline. (2011 library) */
 #define VM_MEMORYF 0000020

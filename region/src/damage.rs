@@ -28,3 +28,15 @@ pub(crate) fn ended(region: usize) {
     line.text(b": a process ended in a call of it; what is free was found anew\n");
     lumalloc::message::write(line.get());
 }
+
+/// Says that a process ended in a region whose method cannot make it whole, once for each region in
+/// a row.
+pub(crate) fn lost(region: usize) {
+    if REPORTED.swap(region, Ordering::Relaxed) == region {
+        return;
+    }
+    let mut line = Line::new();
+    line.text(b"<lumalloc>: region ").hex(region);
+    line.text(b": a process ended in a call of it; it can only be cleared or closed now\n");
+    lumalloc::message::write(line.get());
+}

@@ -155,6 +155,17 @@ impl Head {
         self.segments.reseal(old, self.words());
     }
 
+    /// Makes the table of segments anew after a process ended in the region. Files have one segment,
+    /// and their lists may be damaged.
+    pub(crate) fn recover_segments(&self) {
+        let words = self.words();
+        if self.has_flags(mode::PROCESSES) {
+            self.segments.begin_with(words, &self.first);
+        } else {
+            self.segments.recover(words, &self.first);
+        }
+    }
+
     /// As [`Head::forget_blocks`], for a region whose only segment is the first.
     pub(crate) fn forget_blocks_again(&self) {
         self.take_another_key();

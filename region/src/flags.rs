@@ -42,9 +42,11 @@ impl Flags {
     #[inline]
     pub(crate) fn entry(&self) -> Entry {
         // Acquire: pairs with the Release in `change`.
-        match self.0.load(Ordering::Acquire) & (mode::SHARE | mode::PROCESSES) {
+        let mode = self.0.load(Ordering::Acquire);
+        match mode & (mode::SHARE | mode::PROCESSES) {
             0 => Entry::Alone,
-            mode::SHARE => Entry::Shared,
+            // Where malloc allocates, the memory is private.
+            mode::SHARE if mode & (mode::COMMON | mode::MALLOC) != mode::COMMON => Entry::Shared,
             _ => Entry::Processes,
         }
     }
@@ -59,5 +61,25 @@ impl Flags {
             self.0.fetch_and(!flags, Ordering::Release)
         };
         before & !mode::HIDDEN
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_names_its_process_where_others_may_have_the_memory() {
+        for (mode, entry) in [
+            (0, Entry::Alone),
+            (mode::COMMON, Entry::Alone),
+            (mode::SHARE, Entry::Shared),
+            (mode::SHARE | mode::COMMON, Entry::Processes),
+            (mode::SHARE | mode::COMMON | mode::MALLOC, Entry::Shared),
+            (mode::SHARE | mode::PROCESSES, Entry::Processes),
+        ] {
+            assert_eq!(Flags::new(mode).entry(), entry, "{mode:o}");
+        }
+        assert_eq!(Flags::new(mode::SHARE | mode::COMMON).mode(), mode::SHARE);
     }
 }

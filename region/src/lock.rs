@@ -49,8 +49,16 @@ pub enum Entry {
     Alone,
     /// Threads take turns. Source: vmalloc(3), `VM_SHARE`.
     Shared,
-    /// Threads of several processes take turns. Source: vmalloc(3), `vmmopen`.
+    /// Threads of several processes take turns. Source: vmalloc(3), `vmmopen`; and `VM_SHARE` in
+    /// memory that may be shared.
     Processes,
+}
+
+impl Entry {
+    /// Returns what says in the word of the lock who is in the region.
+    fn own(self) -> u64 {
+        if self == Entry::Processes { owner::own() } else { HELD }
+    }
 }
 
 impl Lock {
@@ -134,7 +142,7 @@ impl Lock {
     /// Enters a shared region if it is free now. Returns whether it did, or `None` if this thread
     /// is in it.
     pub(crate) fn try_enter(&self, entry: Entry) -> Option<bool> {
-        let own = if entry == Entry::Processes { owner::own() } else { HELD };
+        let own = entry.own();
         // Acquire: pairs with the Release in `leave_shared`.
         let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
@@ -172,8 +180,8 @@ impl Lock {
     }
 
     /// Notes before a fork whether this thread is in the shared region, which is not held for it.
-    pub fn note_fork(&self) {
-        if self.is_of_this_thread_of(HELD) {
+    pub fn note_fork(&self, entry: Entry) {
+        if self.is_of_this_thread_of(entry.own()) {
             self.forking.store(FORKS_INSIDE, Ordering::Relaxed);
         }
     }
@@ -184,15 +192,23 @@ impl Lock {
         if self.ends_fork(HELD_FOR_FORK) {
             self.leave(Entry::Shared);
         } else {
-            self.follow_fork();
+            self.follow_fork(Entry::Shared);
         }
     }
 
-    /// Keeps this thread in a region in which it was before the fork.
-    pub fn follow_fork(&self) {
-        if self.ends_fork(FORKS_INSIDE) {
-            self.note_process();
+    /// Keeps this thread in a region in which it was before the fork, in the parent and in the
+    /// child, where the process is noted already. If both have the memory, it is one of them.
+    pub fn follow_fork(&self, entry: Entry) {
+        if !self.ends_fork(FORKS_INSIDE) {
+            return;
         }
+        let own = entry.own();
+        if entry == Entry::Processes {
+            // A thread that sleeps meanwhile is woken.
+            self.word.store(own | AWAITED, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire in `forget_thread`.
+        self.thread.store(mark_of_entry(own), Ordering::Release);
     }
 
     /// Notes this thread as the one in the shared region, in a process that was noted anew.

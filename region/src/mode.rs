@@ -22,8 +22,11 @@ pub const PROCESSES: u32 = 0o400_000;
 pub(crate) const VISITED: u32 = 0o1_000_000;
 /// malloc allocates or has allocated in the region.
 pub(crate) const MALLOC: u32 = 0o2_000_000;
+/// Other processes may have the memory, which is the program's own: where threads take turns, the
+/// lock names its process.
+pub const COMMON: u32 = 0o4_000_000;
 /// Flags that programs do not see.
-pub(crate) const HIDDEN: u32 = PROCESSES | VISITED | MALLOC;
+pub(crate) const HIDDEN: u32 = PROCESSES | VISITED | MALLOC | COMMON;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.

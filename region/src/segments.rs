@@ -8,7 +8,7 @@
 //! Segments are listed from the newest to the first, and found by address in a tree.
 
 use crate::tree::{Key, Tree};
-use crate::words::{GRANULE, Words};
+use crate::words::{GRANULE, Words, in_order};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A number in a region's core data. Only the thread that is in the region writes it; others may
@@ -199,11 +199,32 @@ impl Segments {
         segment.tally.set(0);
         segment.carved.set(first - header);
         words.set_link(segment.older.place(), words.link(self.newest.place()));
+        // The process may end here: the list leads to whole headers only.
+        in_order();
         words.set_link(self.newest.place(), header);
         self.tree(words).insert(header);
         self.extent.add(extent);
         self.count.add(1);
         segment
+    }
+
+    /// Makes tree and sums anew of the segments in the list, after a process ended. If the list
+    /// does not lead to the first segment, only that one is left.
+    pub(crate) fn recover(&self, words: Words, first: &Segment) {
+        words.set_link(self.root.place(), 0);
+        self.forget_found();
+        self.extent.set(0);
+        self.count.set(0);
+        let mut last = 0;
+        for segment in self.each(words) {
+            self.tree(words).insert(segment.address());
+            self.extent.add(segment.extent());
+            self.count.add(1);
+            last = segment.address();
+        }
+        if last != first.address() {
+            self.begin_with(words, first);
+        }
     }
 
     /// Notes that the discipline changed the size of a segment.
@@ -246,6 +267,7 @@ impl Segments {
     pub(crate) fn restore(&self, words: Words, segment: &Segment, link: usize) {
         let header = segment.address();
         words.set_link(segment.older.place(), words.link(link));
+        in_order();
         words.set_link(link, header);
         self.tree(words).insert(header);
         self.extent.add(segment.extent());

@@ -1,4 +1,4 @@
-/* Processes that are killed while they use a region. With an argument, only the message is brought about. */
+/* Processes that are killed while they use a region. With an argument, only a message is brought about. */
 #include "region_check.h"
 #include <errno.h>
 #include <signal.h>
@@ -148,17 +148,95 @@ static void the_next_call_notices(void)
   CHECK(vmmcleanup(vm) != NULL && vmclose(vm) == 0);
 }
 
+static pid_t parent;
+
+static void stay_inside(Vmalloc_t *vm)
+{
+  if (vm->data == NULL || getpid() == parent) return;
+  done[0] = 1;
+  for (;;) pause();
+}
+
+static void *shared_memory(size_t bytes)
+{
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  return memory;
+}
+
+/* A child is killed in memoryf of a region with VM_SHARE, in memory that it shares with its parent. */
+static void a_child_ends_in_memoryf(Vmethod_t *method, enum growth growth)
+{
+  struct recorder *it = (struct recorder *)shared_memory(sizeof *it), *like = recorder(64, growth);
+  int recovers = method != Vmlast && method != Vmpool, i;
+  unsigned char *kept = NULL, *block;
+  Vmalloc_t *vm;
+  pid_t child;
+  *it = *like;
+  free(like);
+  vm = vmopen(&it->disc, method, VM_SHARE);
+  CHECK(vm != NULL && (vmset(vm, 0, 0) & ~VM_METHODS) == VM_SHARE);
+  /* Some segments. */
+  for (i = 0; i < 100; i++) {
+    block = (unsigned char *)vmalloc(vm, 100);
+    CHECK(block != NULL);
+    if (i % 2 == 0 && i > 0) CHECK(vmfree(vm, block) == 0);
+    if (i == 0) kept = (unsigned char *)memset(block, 7, 100);
+  }
+  done[0] = 0;
+  it->on_memory = stay_inside;
+  parent = getpid();
+  child = fork();
+  CHECK(child >= 0);
+  while (child == 0) CHECK(vmalloc(vm, 100) != NULL);
+  while (done[0] == 0) pause_for(100);
+  CHECK(vmbusy(vm) == 1 && kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+  it->on_memory = NULL;
+  if (recovers) {
+    block = (unsigned char *)vmalloc(vm, 100);
+    CHECK(block != NULL && vmbusy(vm) == 0 && vmdbcheck(vm) <= 0);
+    for (i = 0; i < 100; i++) CHECK(kept[i] == 7);
+    CHECK(vmsize(vm, kept) >= 100 && vmfree(vm, kept) == 0 && vmfree(vm, block) == 0);
+  } else {
+    FAILS_WITH(EBUSY, vmalloc(vm, 100));
+    CHECK(vmfree(vm, kept) == -1 && errno == EBUSY && vmbusy(vm) == 0);
+  }
+  if (growth == GROWS) {
+    CHECK(vmclear(vm) == 0);
+    CHECK(vmalloc(vm, 100) != NULL && vmfree(vm, vmalloc(vm, 100)) == 0);
+  }
+  it->log[0] = 0;
+  CHECK(vmclose(vm) == 0 && strchr(it->log, 'r') != NULL && strchr(it->log, 'R') == NULL);
+  CHECK(munmap(it, sizeof *it) == 0);
+}
+
+static void children_end_in_memoryf(void)
+{
+  enum growth growth;
+  for (growth = REFUSES; growth <= GROWS; growth++) {
+    a_child_ends_in_memoryf(Vmbest, growth);
+    a_child_ends_in_memoryf(Vmdebug, growth);
+    a_child_ends_in_memoryf(Vmprofile, growth);
+    a_child_ends_in_memoryf(Vmlast, growth);
+    a_child_ends_in_memoryf(Vmpool, growth);
+  }
+  done[0] = 0;
+}
+
 int main(int argc, char **argv)
 {
   int file;
-  (void)argv;
   done = (volatile long *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   strcpy(path, "/tmp/region-killed-XXXXXX");
   file = mkstemp(path);
   CHECK(done != MAP_FAILED && file >= 0 && close(file) == 0);
-  if (argc > 1) {
+  if (argc > 1 && strcmp(argv[1], "lost") == 0) {
+    a_child_ends_in_memoryf(Vmpool, REFUSES);
+    unlink(path);
+  } else if (argc > 1) {
     the_next_call_notices();
   } else {
+    children_end_in_memoryf();
     processes_are_killed_at_random();
     a_region_can_be_opened_after_all_were_killed();
     unlink(path);

@@ -68,16 +68,24 @@ fn killed_processes_leave_regions_that_can_be_used() {
     assert_eq!(linked("region_killed.c"), "ok\n");
 }
 
-#[test]
-fn a_process_that_ended_in_a_call_is_told_of() {
-    let output = linked::linked("region_killed.c").args(["message"]).output();
+/// Returns what is said of a region in which a process ended.
+fn said_of_a_killed_process(argument: &str) -> String {
+    let output = linked::linked("region_killed.c").args([argument]).output();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let (before, after) = said.split_once("region ").expect("a message");
     let (address, rest) = after.split_once(": ").expect("an address");
     assert_eq!(before, "<lumalloc>: ");
     assert!(usize::from_str_radix(address, 16).is_ok(), "{said}");
-    assert_eq!(rest, "a process ended in a call of it; what is free was found anew\n");
+    rest.to_owned()
+}
+
+#[test]
+fn a_process_that_ended_in_a_call_is_told_of() {
+    let said = said_of_a_killed_process("message");
+    assert_eq!(said, "a process ended in a call of it; what is free was found anew\n");
+    let said = said_of_a_killed_process("lost");
+    assert_eq!(said, "a process ended in a call of it; it can only be cleared or closed now\n");
 }
 
 /// Daemons close all descriptors, and the numbers of files of `VMALLOC_OPTIONS` go to their own.

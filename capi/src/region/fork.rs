@@ -8,6 +8,7 @@
 use super::abi::Vmalloc;
 use super::disciplines::Source;
 use super::list::Regions;
+use super::shared::Shared;
 use alloc_core::observe::regions;
 use alloc_core::stream_list;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -40,9 +41,10 @@ fn is_held(vm: &Vmalloc) -> bool {
     source.is_private() || vm.head().is_of_malloc()
 }
 
-/// Iterates over the regions of threads that take turns.
+/// Iterates over the regions of threads that take turns, but those of `vmmopen`: the functions of
+/// their discipline do not fork.
 fn each_shared(regions: &Regions) -> impl Iterator<Item = &Vmalloc> {
-    regions.each().filter(|vm| vm.head().entry() == Entry::Shared)
+    regions.each().filter(|vm| vm.head().entry() != Entry::Alone && Shared::of(vm).is_none())
 }
 
 unsafe extern "C" fn before() {
@@ -52,7 +54,7 @@ unsafe extern "C" fn before() {
     for vm in each_shared(&regions) {
         let lock = vm.head().lock();
         // A region that this thread is in already stays locked until that call ends.
-        if is_held(vm) { lock.hold_for_fork() } else { lock.note_fork() }
+        if is_held(vm) { lock.hold_for_fork() } else { lock.note_fork(vm.head().entry()) }
     }
     // SAFETY: `after` leaves it.
     unsafe { usage_lock() }.hold_for_fork();
@@ -84,7 +86,10 @@ fn after() -> bool {
     unsafe { usage_lock() }.release_after_fork();
     for vm in each_shared(&regions) {
         let lock = vm.head().lock();
-        if is_held(vm) { lock.release_after_fork() } else { lock.follow_fork() }
+        match is_held(vm) {
+            true => lock.release_after_fork(),
+            false => lock.follow_fork(vm.head().entry()),
+        }
     }
     drop(regions);
     let holds_streams = HOLDS_STREAMS.load(Ordering::Relaxed);

@@ -6,7 +6,9 @@ use super::warnings::vmdbwarn;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use lumalloc_region::raw::{Call, Data, Entry};
-use lumalloc_region::{Best, Discipline, Method, Resized, Retry, Warning, mode};
+use lumalloc_region::{
+    Best, Debug, Discipline, Last, Method, Pool, Profile, Resized, Retry, Warning, mode,
+};
 
 /// The flags of a region of whose calls somebody is told.
 const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::ANNOUNCE;
@@ -51,16 +53,38 @@ impl<'a> Inside<'a> {
     #[inline]
     fn entered(vm: &'a Vmalloc, entry: Entry, way: Way) -> Option<Inside<'a>> {
         let mut inside = Inside { vm, entry: Some(entry), way };
+        inside.mend().then_some(inside)
+    }
+
+    /// As [`Inside::enter`], to clear or close a region, also one that cannot be made whole.
+    pub(super) fn enter_to_end(vm: &'a Vmalloc) -> Option<Inside<'a>> {
+        vm.region()?;
+        let mut inside = Inside { vm, entry: Some(entry_of_call(vm)?), way: Way::Call };
         inside.mend();
         Some(inside)
     }
 
-    /// Makes the region whole again if a process ended in it.
+    /// Makes the region whole again if a process ended in it. Returns false if it cannot be.
     #[inline]
-    fn mend(&mut self) {
-        if self.entry == Some(Entry::Processes) {
-            // SAFETY: only regions with the method `Best` belong to several processes.
-            unsafe { self.call::<Best>() }.mend();
+    fn mend(&mut self) -> bool {
+        let is_damaged = self.entry == Some(Entry::Processes) && self.vm.head().lock().is_damaged();
+        !is_damaged || self.mend_now()
+    }
+
+    #[cold]
+    fn mend_now(&mut self) -> bool {
+        match self.vm.meth.bit() {
+            // SAFETY: the region has this method.
+            mode::BEST => unsafe { self.call::<Best>() }.mend(),
+            // SAFETY: as above.
+            mode::LAST => unsafe { self.call::<Last>() }.mend(),
+            // SAFETY: as above.
+            mode::POOL => unsafe { self.call::<Pool>() }.mend(),
+            // SAFETY: as above.
+            mode::DEBUG => unsafe { self.call::<Debug>() }.mend(),
+            // SAFETY: as above.
+            mode::PROFILE => unsafe { self.call::<Profile>() }.mend(),
+            _ => false,
         }
     }
 
@@ -161,8 +185,7 @@ unsafe impl Discipline for Inside<'_> {
         };
         let Some(entry) = entry_of_call(self.vm) else { return Retry::Fail };
         self.entry = Some(entry);
-        self.mend();
-        retry
+        if self.mend() { retry } else { Retry::Fail }
     }
 
     fn warn(&mut self, warning: &Warning, _region: usize) {

@@ -72,6 +72,7 @@ unsafe fn open(disc: *mut Vmdisc, kind: &Kind, flags: u32) -> Result<*mut Vmallo
     // SAFETY: the discipline exists (the caller's promise), and so does the handle.
     let source = unsafe { Source::new(temporary.address(), disc) };
     let mut earlier: *mut c_void = ptr::null_mut();
+    let flags = if source.is_private() { flags } else { flags | mode::COMMON };
     let head = match source.announce(event::OPEN, (&raw mut earlier).cast()).unwrap_or(0) {
         ..0 => return Err(libc::EINVAL),
         0 => {

@@ -87,6 +87,9 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Gives all segments back, the first one last. The core data is gone after.
     pub fn close(mut self) {
+        if self.data.head.lock().is_damaged() {
+            self.data.head.recover_segments();
+        }
         M::forgets(&mut self, true);
         let Call { data, discipline, words, .. } = self;
         for segment in data.head.segments.each(words) {
@@ -98,11 +101,15 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Frees all blocks, and keeps all segments.
     pub fn clear(&mut self) {
-        M::forgets(self, false);
         let head = &self.data.head;
+        if head.lock().is_damaged() {
+            head.recover_segments();
+        }
+        M::forgets(self, false);
         head.note_clearing(true);
         head.forget_blocks();
         self.begin_again();
+        head.lock().mended();
     }
 
     /// Starts over with all segments empty.
@@ -116,12 +123,21 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         head.note_clearing(false);
     }
 
-    /// Makes the region whole again if a process ended in it, and says so.
-    pub fn mend(&mut self) {
-        if self.data.head.lock().is_damaged() {
+    /// Makes the region whole again if a process ended in it, and says so. Returns false if the
+    /// method cannot: then the region can be cleared and closed, and used for nothing else.
+    pub fn mend(&mut self) -> bool {
+        let head = &self.data.head;
+        if !head.lock().is_damaged() {
+            return true;
+        }
+        let is_whole = M::RECOVERS || head.is_clearing();
+        if is_whole {
             crate::damage::ended(self.words.address(0));
             self.recover();
+        } else {
+            crate::damage::lost(self.words.address(0));
         }
+        is_whole
     }
 
     /// Makes the region whole, wherever a process ended in it. Blocks that the program has stay.
@@ -130,6 +146,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
             self.data.head.forget_blocks_again();
             self.begin_again();
         } else {
+            self.data.head.recover_segments();
             M::recover(self);
         }
         self.data.head.lock().mended();

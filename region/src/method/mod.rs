@@ -161,8 +161,12 @@ pub trait Method: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>);
 
+    /// Whether the method can make the state anew after a process ended in the region.
+    #[doc(hidden)]
+    const RECOVERS: bool = false;
+
     /// Makes the state anew after a process ended in the region, from what can be read in its
-    /// segments.
+    /// segments. Their table is whole.
     #[doc(hidden)]
     fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
         let _ = call;

@@ -134,6 +134,12 @@ impl Method for Profile {
         with_best(call, Best::compact);
     }
 
+    const RECOVERS: bool = true;
+
+    fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        with_best(call, Best::recover);
+    }
+
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
         each_block(call).for_each(|(at, size)| see(at, size));
         true

@@ -28,7 +28,10 @@ fn enter_by<M: Method, T>(
 }
 
 pub(super) fn clear<M: Method>(vm: &Vmalloc) -> bool {
-    enter::<M, _>(vm, |call| call.clear()).is_some()
+    let Some(mut inside) = Inside::enter_to_end(vm) else { return false };
+    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
+    unsafe { inside.call::<M>() }.clear();
+    true
 }
 
 pub(super) fn stat<M: Method>(vm: &Vmalloc, way: Way) -> Option<Stat> {

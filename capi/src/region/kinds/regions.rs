@@ -389,7 +389,7 @@ fn open<M: Method>(vm: &Vmalloc, form: Form) -> Option<NonNull<Head>> {
 }
 
 fn close<M: Method>(vm: &Vmalloc) -> bool {
-    let Some(mut inside) = Inside::enter(vm) else { return false };
+    let Some(mut inside) = Inside::enter_to_end(vm) else { return false };
     inside.forget_lock();
     // SAFETY: the table that leads here is that of the method.
     unsafe { inside.call::<M>() }.close();

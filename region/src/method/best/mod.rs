@@ -147,6 +147,8 @@ impl Method for Best {
         }
     }
 
+    const RECOVERS: bool = true;
+
     fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
         recovery::recover(call);
     }
@@ -434,6 +436,31 @@ mod tests {
             expected.sort_unstable();
             assert_eq!(check(&call).into_iter().filter_map(used).collect::<Vec<_>>(), expected);
         }
+        call.close();
+    }
+
+    #[test]
+    fn a_region_of_several_segments_is_made_whole() {
+        let mut heap = Heap;
+        let data = Call::<Best, Heap>::open(&mut heap, Form::default()).unwrap();
+        // SAFETY: the region was opened here, with this discipline.
+        let mut call = unsafe { Call::<Best, Heap>::new(data, &mut heap) };
+        let blocks: Vec<usize> =
+            (1..2000).map(|size| Best::alloc(&mut call, size).unwrap()).collect();
+        for block in blocks.iter().step_by(3) {
+            assert!(Best::free(&mut call, *block).is_ok());
+        }
+        let used = |call: &Call<'_, Best, Heap>| {
+            let used = |(at, block): (usize, Block)| block.is_used().then_some(at);
+            check(call).into_iter().filter_map(used).collect::<Vec<_>>()
+        };
+        let (blocks, before) = (used(&call), call.stat());
+        assert!(before.segments > 3);
+        call.recover();
+        assert!(used(&call) == blocks);
+        let after = call.stat();
+        assert_eq!((after.segments, after.extent), (before.segments, before.extent));
+        assert!(blocks.iter().all(|block| Best::free(&mut call, *block).is_ok()));
         call.close();
     }
 

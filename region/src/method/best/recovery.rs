@@ -11,13 +11,14 @@ use crate::method::call::Call;
 use crate::segments::Segment;
 use crate::words::Words;
 
-/// Makes table, lists and tree of a region anew. Blocks that the program has stay as they are, and
-/// all others are free.
+/// Makes lists and tree of a region anew. Blocks that the program has stay as they are, and all
+/// others are free.
 pub(super) fn recover<D: Discipline>(call: &mut Call<'_, Best, D>) {
-    let (words, head) = (call.words(), call.head());
-    head.segments.begin_with(words, &head.first);
+    let words = call.words();
     call.state().begin(words);
-    recover_segment(call.state(), words, &head.first);
+    for segment in call.segments() {
+        recover_segment(call.state(), words, segment);
+    }
 }
 
 fn recover_segment(state: &State, words: Words, segment: &Segment) {

@@ -143,6 +143,17 @@ impl Method for Debug {
         with_best(call, |best| Best::compact(best));
     }
 
+    const RECOVERS: bool = true;
+
+    fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        with_best(call, Best::recover);
+        let (words, quarantine) = (call.words(), &call.state().quarantine);
+        quarantine.begin(words);
+        for (at, found) in each_block(call).filter(|(_, found)| found.is_freed()) {
+            quarantine.push(words, at, found.size(at) + FRONT);
+        }
+    }
+
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
         let in_use = each_block(call).filter(|(_, found)| !found.is_freed());
         in_use.for_each(|(at, found)| see(at, found.size(at)));
@@ -386,4 +397,32 @@ fn release_freed<D: Discipline>(
         any = true;
     }
     any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::Heap;
+    use crate::method::call::Form;
+    use std::vec::Vec;
+
+    #[test]
+    fn freed_blocks_are_kept_when_a_region_is_made_whole() {
+        let mut heap = Heap;
+        let data = Call::<Debug, Heap>::open(&mut heap, Form::default()).unwrap();
+        // SAFETY: the region was opened here, with this discipline.
+        let mut call = unsafe { Call::<Debug, Heap>::new(data, &mut heap) };
+        let blocks: Vec<usize> = (0..200).map(|_| Debug::alloc(&mut call, 100).unwrap()).collect();
+        let (freed, used) = blocks.split_at(50);
+        assert!(freed.iter().all(|block| Debug::free(&mut call, *block).is_ok()));
+        let before = call.stat();
+        call.recover();
+        let after = call.stat();
+        assert_eq!((after.busy, after.free_bytes), (before.busy, before.free_bytes));
+        assert_eq!(Debug::check(&mut call), Some(0));
+        assert!(used.iter().all(|block| Debug::size(&call, *block) == Some(100)));
+        assert!(release_freed(&mut call, |_| true), "they are in the queue");
+        assert!(freed.iter().all(|block| locate(&call, *block).is_none()));
+        call.close();
+    }
 }
