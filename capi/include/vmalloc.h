@@ -465,8 +465,8 @@ int vmprofile(Vmalloc_t *vm, int fd);
  * Opens the region that lies in the file (project < 0), or in the shared memory segment of the key
  * ftok(file, project); creates it, with room for at least `size` bytes, if there is none. Its method is
  * Vmbest. All processes have it at the same address. NULL: it cannot be opened (the errno of the system),
- * is no region, or is cut off (EINVAL), something else lies at its address (EADDRINUSE), or it cannot be
- * so large (ENOMEM). (2011)
+ * is no region, or is cut off (EINVAL), something else lies at its address (EADDRINUSE), another program
+ * has locked the file by flock (EBUSY), or it cannot be so large (ENOMEM). (2011)
  */
 Vmalloc_t *vmmopen(const char *file, int project, ssize_t size);
 

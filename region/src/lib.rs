@@ -145,7 +145,7 @@ pub mod raw {
     pub use crate::method::call::{Call, Form};
     pub use crate::owner::note as note_process;
     pub use crate::position::Origin;
-    pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of, when_made};
+    pub use crate::shared::{FileForm, LOCKED, Mapping, Object, any_address, object_of, when_made};
     pub use crate::shared_region::begin;
     pub use crate::usage::lock as usage_lock;
     pub use crate::values::{Change, Value, change};

@@ -294,6 +294,13 @@ impl Lock {
     }
 }
 
+/// Returns whether the word of a lock of processes names one that exists.
+#[cfg(not(loom))]
+pub(crate) fn names_process(word: u64) -> bool {
+    let owner = word & !AWAITED;
+    owner != FREE && owner::is_alive(owner)
+}
+
 /// A process that is in a region, or was when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {

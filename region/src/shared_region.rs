@@ -33,8 +33,8 @@ impl SharedRegion {
     ///
     /// # Errors
     /// A number of `errno`: `ENOENT` if there is no file, and none is made; `EINVAL` if it holds no
-    /// region, or is cut off; `EADDRINUSE` if something else lies at the region's addresses; and
-    /// those of the system.
+    /// region, or is cut off; `EADDRINUSE` if something else lies at the region's addresses;
+    /// `EBUSY` if another program has locked the file by `flock(2)`; and those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
         let form = FileForm { exists: true, ..FileForm::default() };
         SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)

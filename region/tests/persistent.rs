@@ -307,6 +307,31 @@ fn a_file_that_is_refused_is_as_it_was() {
     assert!(fs::read(&file.0).unwrap() == bytes);
 }
 
+#[test]
+fn a_file_that_another_program_has_locked_is_not_waited_for_for_ever() {
+    let file = File::new("locked");
+    let error = || {
+        let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
+        SharedRegion::open_or_make(&path, 0).err()
+    };
+    for is_made in [false, true] {
+        if is_made {
+            drop(file.open(0u64).unwrap());
+        }
+        let options = fs::OpenOptions::new().write(true).create(true).truncate(false).clone();
+        let other = options.open(&file.0).unwrap();
+        other.lock().unwrap();
+        assert_eq!(error(), Some(libc::EBUSY));
+        other.unlock().unwrap();
+        if !is_made {
+            other.lock_shared().unwrap();
+            assert_eq!(error(), Some(libc::EBUSY));
+        }
+        drop(other);
+        assert_eq!(error(), None);
+    }
+}
+
 /// Unlocks a file that this process has open.
 fn unlock(path: &Path) {
     let is_it = |descriptor: &i32| {

@@ -216,11 +216,12 @@ impl File {
         Ok(())
     }
 
-    /// Reads the start of the file. Returns how many bytes there were.
-    pub(super) fn read_start(&self, into: &mut [u64]) -> Result<usize, c_int> {
+    /// Reads words from a place in the file on. Returns how many bytes there were.
+    pub(super) fn read(&self, from: usize, into: &mut [u64]) -> Result<usize, c_int> {
         let (start, bytes) = (into.as_mut_ptr().cast::<c_void>(), size_of_val(into));
+        let from = offset(from)?;
         // SAFETY: the place has so many bytes, and any are a value.
-        let read = unsafe { libc::pread(self.descriptor(), start, bytes, 0) };
+        let read = unsafe { libc::pread(self.descriptor(), start, bytes, from) };
         usize::try_from(read).map_err(|_| errno::get())
     }
 

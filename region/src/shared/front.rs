@@ -175,6 +175,13 @@ impl Front {
     }
 }
 
+/// Returns whether the first words are those of a region that is being made, by a process that
+/// exists.
+pub(super) fn is_being_made(words: &[u64; WORDS]) -> bool {
+    let [magic, state, ..] = *words;
+    magic == MAKING && ![0, READY].contains(&state) && owner::is_alive(state)
+}
+
 /// Waits a moment for another process.
 pub(super) fn pause() {
     system_calls::nanosleep(1_000_000);

@@ -20,6 +20,7 @@ mod segment;
 
 use crate::data::Head;
 use crate::errno;
+use crate::lock::names_process;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use file::{File, Locked};
@@ -30,6 +31,13 @@ pub use memory::any_address;
 
 /// The least bytes of a region.
 const LEAST: usize = 64 * lumalloc::PAGE;
+
+/// No number of `errno`: another process has locked the file, and it is not known that it makes the
+/// region, or is in it. See [`when_made`].
+pub const LOCKED: c_int = -1;
+
+/// How often [`when_made`] accepts that, once in a millisecond.
+const PATIENCE: u32 = 1000;
 
 /// What holds the memory.
 enum Backing {
@@ -79,15 +87,19 @@ impl Mapping {
     ///
     /// # Errors
     /// A number of `errno`: `EINVAL` if the file holds something else, or was cut off;
-    /// `EADDRINUSE` if something else lies at the region's addresses.
+    /// `EADDRINUSE` if something else lies at the region's addresses. [`LOCKED`].
     pub fn of_file(path: &CStr, form: FileForm) -> Result<Option<Mapping>, c_int> {
         let file = if form.exists { File::open_existing(path)? } else { File::open(path)? };
+        Mapping::of_open_file(file, path, form)
+    }
+
+    fn of_open_file(file: File, path: &CStr, form: FileForm) -> Result<Option<Mapping>, c_int> {
         let Some((found, is_alone)) = claim(&file)? else { return Ok(None) };
         match found {
             Found::Foreign => Err(libc::EINVAL),
+            // A process that had the file has removed it since it was opened here.
+            _ if file::identity_of(path) != Some(file.identity()) => Ok(None),
             Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form).map(Some),
-            // The process that made the file has removed it meanwhile.
-            Found::Nothing if file::identity_of(path) != Some(file.identity()) => Ok(None),
             Found::Nothing if form.exists => Err(libc::EINVAL),
             Found::Nothing => {
                 file.remove_if_made();
@@ -322,13 +334,18 @@ fn room(size: usize) -> Option<usize> {
 /// process may be stopped.
 ///
 /// # Errors
-/// Those of `attempt`.
+/// Those of `attempt`, and `EBUSY` if it failed for about a second with [`LOCKED`].
 pub fn when_made<T>(mut attempt: impl FnMut() -> Result<Option<T>, c_int>) -> Result<T, c_int> {
+    let mut refusals = 0;
     loop {
-        match attempt()? {
-            Some(made) => return Ok(made),
-            None => front::pause(),
+        match attempt() {
+            Ok(Some(made)) => return Ok(made),
+            Ok(None) => {}
+            Err(LOCKED) if refusals < PATIENCE => refusals += 1,
+            Err(LOCKED) => return Err(libc::EBUSY),
+            Err(failed) => return Err(failed),
         }
+        front::pause();
     }
 }
 
@@ -337,15 +354,27 @@ pub fn when_made<T>(mut attempt: impl FnMut() -> Result<Option<T>, c_int>) -> Re
 fn claim(file: &File) -> Result<Option<(Found, bool)>, c_int> {
     let is_alone = file.lock(Locked::Alone);
     if !is_alone && !file.lock(Locked::TogetherAtOnce) {
-        let is_made = errno::get() == libc::EWOULDBLOCK;
-        return if is_made { Ok(None) } else { Err(libc::ENOLCK) };
+        let is_locked = errno::get() == libc::EWOULDBLOCK;
+        return match is_locked {
+            true if is_in_use(file)? => Ok(None),
+            true => Err(LOCKED),
+            false => Err(libc::ENOLCK),
+        };
     }
     let mut words = [0; WORDS];
-    let length = file.read_start(&mut words)?;
+    let length = file.read(0, &mut words)?;
     // Zeros in a file are something else's.
     let is_foreign = length != 0 && words.first() == Some(&0);
     let found = if is_foreign { Found::Foreign } else { Found::read(&words) };
-    Ok((is_alone || found != Found::Nothing).then_some((found, is_alone)))
+    if is_alone || found != Found::Nothing { Ok(Some((found, is_alone))) } else { Err(LOCKED) }
+}
+
+/// Returns whether a process that exists makes the region of a file, or is in it.
+fn is_in_use(file: &File) -> Result<bool, c_int> {
+    let (mut words, mut lock) = ([0; WORDS], [0]);
+    file.read(0, &mut words)?;
+    file.read(FRONT, &mut lock)?;
+    Ok(front::is_being_made(&words) || matches!(lock, [word] if names_process(word)))
 }
 
 /// Reads the front of a segment, which is longer.
@@ -363,4 +392,26 @@ pub fn object_of(path: &CStr, project: c_int) -> Option<Object> {
         return file::identity_of(path).map(|(device, inode)| Object::File(device, inode));
     }
     Identity::find(path, project).ok().map(|identity| Object::Segment(identity.number()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_region::SharedRegion;
+    use std::ffi::CString;
+
+    #[test]
+    fn a_file_that_was_removed_after_it_was_opened_is_not_used() {
+        let name = std::format!("lumalloc-removed-{}", std::process::id());
+        let path = std::env::temp_dir().join(name).into_os_string().into_encoded_bytes();
+        let path = CString::new(path).unwrap();
+        let make = || SharedRegion::open_or_make(&path, 0).unwrap();
+        let form = FileForm { exists: true, ..FileForm::default() };
+        drop(make());
+        let old = File::open_existing(&path).unwrap();
+        make().remove_when_closed();
+        let mut new = make();
+        assert!(matches!(Mapping::of_open_file(old, &path, form), Ok(None)));
+        new.remove_when_closed();
+    }
 }
