@@ -397,14 +397,42 @@ pub fn object_of(path: &CStr, project: c_int) -> Option<Object> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner;
     use crate::shared_region::SharedRegion;
     use std::ffi::CString;
+    use std::vec;
+
+    /// A path for a file of a test.
+    fn path_of(name: &str) -> CString {
+        let name = std::format!("lumalloc-{name}-{}", std::process::id());
+        CString::new(std::env::temp_dir().join(name).into_os_string().into_encoded_bytes()).unwrap()
+    }
+
+    #[test]
+    fn who_makes_a_region_or_is_in_it_is_seen_while_it_exists() {
+        let path = path_of("in-use");
+        let file = File::open(&path).unwrap();
+        file.remove_when_closed();
+        let (own, gone) = (owner::own(), owner::of_another_boot());
+        for (state, lock, is_used) in [
+            (own, 0, true),
+            (gone, 0, false),
+            (0, 0, false),
+            (gone, own, true),
+            (gone, own | 1 << 31, true),
+            (gone, gone, false),
+        ] {
+            let mut words = vec![0; FRONT / 8 + 1];
+            (words[0], words[1], words[FRONT / 8]) = (front::MAKING, state, lock);
+            let bytes: vec::Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            std::fs::write(path.to_str().unwrap(), bytes).unwrap();
+            assert_eq!(is_in_use(&file), Ok(is_used), "{state:x} {lock:x}");
+        }
+    }
 
     #[test]
     fn a_file_that_was_removed_after_it_was_opened_is_not_used() {
-        let name = std::format!("lumalloc-removed-{}", std::process::id());
-        let path = std::env::temp_dir().join(name).into_os_string().into_encoded_bytes();
-        let path = CString::new(path).unwrap();
+        let path = path_of("removed");
         let make = || SharedRegion::open_or_make(&path, 0).unwrap();
         let form = FileForm { exists: true, ..FileForm::default() };
         drop(make());
