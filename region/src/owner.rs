@@ -14,6 +14,7 @@
 
 use crate::errno;
 use crate::line::Line;
+use crate::position;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +52,10 @@ pub(crate) fn own() -> u64 {
 /// Notes which process this is. A child of a fork calls it, because it is another one.
 pub fn note() {
     OWN.store(0, Ordering::Relaxed);
-    note_number();
+    let before = NOTED.load(Ordering::Relaxed);
+    if ![0, note_number()].contains(&before) {
+        position::take_another_mark();
+    }
 }
 
 /// Returns the process number that was noted. Only [`note`] changes it. Later calls take no call of

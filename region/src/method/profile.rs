@@ -7,7 +7,7 @@ use crate::discipline::Discipline;
 use crate::method::call::{Call, Nothing};
 use crate::misuse::Misuse;
 use crate::mode;
-use crate::position::process_mark;
+use crate::position::{is_known_mark, process_mark};
 use crate::segments::Segment;
 use crate::usage::{self, Number};
 use crate::words::Words;
@@ -204,10 +204,11 @@ fn note_new_block<D: Discipline>(call: &Call<'_, Profile, D>, at: usize, size: u
     note_new(call, at, size.max(1))
 }
 
-/// Returns the record of a block, if this process has it.
+/// Returns the record of a block, if this process has it, perhaps from the one that it was forked
+/// from.
 fn record_of(words: Words, at: usize) -> Option<Number> {
     let word = words.read(at - 8);
-    (word as u32 == process_mark()).then_some(Number((word >> 32) as u32))
+    is_known_mark(|mark| word as u32 == mark).then_some(Number((word >> 32) as u32))
 }
 
 /// Returns what the program asked for the block at an address.

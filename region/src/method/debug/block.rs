@@ -10,7 +10,7 @@
 //! The guard behind the block reaches to the end. A freed block holds a link to the next one in the
 //! place of the function, and zeros.
 
-use crate::position::{Name, Position, process_mark};
+use crate::position::{Name, Position, is_known_mark, process_mark};
 use crate::words::Words;
 
 /// Bytes before a block.
@@ -69,7 +69,7 @@ impl Front {
 pub(super) fn write_position(words: Words, at: usize, position: Position) {
     let (file, line, function) = position.parts();
     let line = u64::from(file.length) << 32 | u64::from(line);
-    let mark = mark_of(file.address as u64, line, function);
+    let mark = mark_of(process_mark(), file.address as u64, line, function);
     words.write(at - FILE, file.address as u64);
     words.write(at - LINE, line);
     words.write(at - FUNCTION, function.address as u64);
@@ -84,7 +84,8 @@ pub(super) fn forget_function(words: Words, at: usize) {
     write_position(words, at, position);
 }
 
-/// Returns where a block was allocated, if this process allocated it and nothing was overwritten.
+/// Returns where a block was allocated, if this process allocated it, or one that it was forked
+/// from, and nothing was overwritten.
 pub(super) fn position(words: Words, at: usize, is_freed: bool) -> Position {
     let (mark, line) = (words.read(at - MARK), words.read(at - LINE));
     let file = Name { address: words.read(at - FILE) as usize, length: (line >> 32) as u32 };
@@ -92,20 +93,21 @@ pub(super) fn position(words: Words, at: usize, is_freed: bool) -> Position {
         true => NOTHING,
         false => Name { address: words.read(at - FUNCTION) as usize, length: (mark >> 32) as u32 },
     };
-    if mark as u32 != mark_of(file.address as u64, line, function) {
+    let is_of = |process| mark as u32 == mark_of(process, file.address as u64, line, function);
+    if !is_known_mark(is_of) {
         return Position::UNKNOWN;
     }
-    // SAFETY: the mark says that this process wrote the words.
+    // SAFETY: the mark says that this process wrote the words, or one that it was forked from.
     unsafe { Position::from_parts(file, line as u32, function) }
 }
 
-/// Returns a number of the words of a position, which other processes do not know.
-fn mark_of(file: u64, line: u64, function: Name) -> u32 {
+/// Returns a number of the words of a position, which processes without the mark do not know.
+fn mark_of(process: u32, file: u64, line: u64, function: Name) -> u32 {
     /// An odd number without structure: the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let parts = [file, line, function.address as u64, function.length.into()];
     let add = |mark: u64, part: u64| (mark ^ part).wrapping_mul(FACTOR).rotate_left(32);
-    parts.into_iter().fold(process_mark().into(), add) as u32
+    parts.into_iter().fold(process.into(), add) as u32
 }
 
 /// Returns the place of the link of a freed block.
@@ -153,4 +155,45 @@ fn bytes_mut<'a>(start: usize, length: usize) -> &'a mut [u8] {
     let start = core::ptr::with_exposed_provenance_mut(start);
     // SAFETY: as in `bytes`.
     unsafe { core::slice::from_raw_parts_mut(start, length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line_at(words: Words, at: usize) -> Option<usize> {
+        position(words, at, false).file_and_line().map(|(_, line)| line)
+    }
+
+    #[test]
+    fn a_child_knows_the_positions_of_its_parent_and_the_parent_none_of_its_child() {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let anywhere = core::ptr::null_mut();
+        // SAFETY: the mapping is new.
+        let memory = unsafe { libc::mmap(anywhere, 4096, protection, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        let base = memory.expose_provenance();
+        // SAFETY: the memory is this test's, and one process uses it at a time.
+        let words = unsafe { Words::new(base, 7) };
+        let [of_parent, of_child] = [base + 512, base + 1024];
+        write_position(words, of_parent, Position::new(b"parent.c", 1, b""));
+        // SAFETY: the child calls little but the functions here.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            crate::owner::note();
+            write_position(words, of_child, Position::new(b"child.c", 2, b""));
+            let lines = [of_parent, of_child].map(|at| line_at(words, at));
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(i32::from(lines != [Some(1), Some(2)])) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        assert_eq!([of_parent, of_child].map(|at| line_at(words, at)), [Some(1), None]);
+        // SAFETY: nothing uses the mapping any more.
+        assert_eq!(unsafe { libc::munmap(memory, 4096) }, 0);
+    }
 }
