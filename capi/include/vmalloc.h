@@ -77,7 +77,9 @@ typedef struct _vmdata_s Vmdata_t;
  * cannot grow, the function may return a new segment of nsz - csz bytes instead; the old one then
  * stays as it is. A segment whose release was refused stays in the region. An address need not be
  * aligned. The function must not use the region that it is called for, and must return: if an exception
- * or longjmp leaves it, the region stays inside that call for ever.
+ * or longjmp leaves it, the region stays inside that call for ever. It may not open or close a region,
+ * nor call vmregion, vmwalk(NULL, ...) or vmstat(NULL, ...): these wait for a thread that forks, which
+ * may wait until the call is over.
  */
 typedef void *(*Vmemory_f)(Vmalloc_t *vm, void *addr, size_t csz, size_t nsz, Vmdisc_t *disc);
 
