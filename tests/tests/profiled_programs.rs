@@ -3,8 +3,9 @@
 use lumalloc_tests::profile_reports::{jeprof, pprof};
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::serving::{Serving, free_port};
-use lumalloc_tests::{Run, cc, liblumalloc, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, scratch};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,37 @@ assert mallctl(b'prof.dump', None, None, ctypes.byref(name), ctypes.c_size_t(8))
         .map(|sample| sample["live_blocks"].as_i64().expect("a number"))
         .sum();
     assert_eq!(gone, 0);
+}
+
+/// As the library's own module is left out of stacks, so are its functions in a static program.
+/// jeprof would leave out what is called `operator new` by itself.
+#[test]
+fn in_a_static_program_too_each_stack_begins_with_the_caller_of_new() {
+    let archive = liblumalloc_archive().display().to_string();
+    let flags = ["-std=c++17", "-O1", "-static", "-Wl,--eh-frame-hdr", &archive];
+    let program = cc("profile_operators.cc", &flags);
+    let file = scratch("profile-operators").join("operators.heap");
+    let run = Run::plain(&program).args([&file]).conf("prof:true,lg_prof_sample:0");
+    assert_eq!(run.stdout(), "");
+    let profile = fs::read_to_string(&file).expect("a profile");
+    let first = |line: &str| {
+        let back = line.strip_prefix("@ 0x")?.split(' ').next()?;
+        // The call lies before its return address.
+        u64::from_str_radix(back, 16).ok()?.checked_sub(1)
+    };
+    let calls = profile.lines().filter_map(first).map(|address| format!("{address:#x}"));
+    let mut symbols = Command::new("addr2line");
+    symbols.args(["-f".as_ref(), "-e".as_ref(), program.as_os_str()]).args(calls);
+    let output = symbols.output().expect("addr2line");
+    let names = String::from_utf8(output.stdout).expect("names");
+    let names: BTreeSet<&str> = names.lines().step_by(2).collect();
+    let kinds = ["", "nothrow_"].map(|kind| {
+        ["single", "array", "aligned_single", "aligned_array"].map(|of| format!("{kind}{of}"))
+    });
+    for place in kinds.iter().flatten() {
+        assert!(names.contains(place.as_str()), "{place}: {names:?}");
+    }
+    assert!(names.iter().all(|name| !name.starts_with("_Zn")), "{names:?}");
 }
 
 /// Beyond 2^20 stacks the profiler says once that it keeps no more of them, and goes on counting.

@@ -3,9 +3,7 @@
 use lumalloc_tests::profile_reports::{exact_profiles, jeprof};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::template::matches;
-use lumalloc_tests::{Run, cc, liblumalloc_archive, scratch};
-use std::collections::BTreeSet;
-use std::process::Command;
+use lumalloc_tests::{Run, cc, scratch};
 
 #[test]
 fn jeprof_reports_the_exact_bytes_of_each_place() {
@@ -243,37 +241,6 @@ fn stacks_of_coroutines_and_of_handlers_are_walked_to_their_end_only() {
         let run = Run::preloaded(&program).dir(&directory).conf(conf);
         assert_eq!(run.stdout(), "done\n", "{conf}");
     }
-}
-
-/// As the library's own module is left out of stacks, so are its functions in a static program.
-/// jeprof would leave out what is called `operator new` by itself.
-#[test]
-fn in_a_static_program_too_each_stack_begins_with_the_caller_of_new() {
-    let archive = liblumalloc_archive().display().to_string();
-    let flags = ["-std=c++17", "-O1", "-static", "-Wl,--eh-frame-hdr", &archive];
-    let program = cc("profile_operators.cc", &flags);
-    let file = scratch("profile-operators").join("operators.heap");
-    let run = Run::plain(&program).args([&file]).conf("prof:true,lg_prof_sample:0");
-    assert_eq!(run.stdout(), "");
-    let profile = std::fs::read_to_string(&file).expect("a profile");
-    let first = |line: &str| {
-        let back = line.strip_prefix("@ 0x")?.split(' ').next()?;
-        // The call lies before its return address.
-        u64::from_str_radix(back, 16).ok()?.checked_sub(1)
-    };
-    let calls = profile.lines().filter_map(first).map(|address| format!("{address:#x}"));
-    let mut symbols = Command::new("addr2line");
-    symbols.args(["-f".as_ref(), "-e".as_ref(), program.as_os_str()]).args(calls);
-    let output = symbols.output().expect("addr2line");
-    let names = String::from_utf8(output.stdout).expect("names");
-    let names: BTreeSet<&str> = names.lines().step_by(2).collect();
-    let kinds = ["", "nothrow_"].map(|kind| {
-        ["single", "array", "aligned_single", "aligned_array"].map(|of| format!("{kind}{of}"))
-    });
-    for place in kinds.iter().flatten() {
-        assert!(names.contains(place.as_str()), "{place}: {names:?}");
-    }
-    assert!(names.iter().all(|name| !name.starts_with("_Zn")), "{names:?}");
 }
 
 #[test]

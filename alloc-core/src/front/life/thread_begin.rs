@@ -10,8 +10,8 @@
 //! ([`thread_end`]). A thread for which the exit call will not run therefore gets no cache, and
 //! bypasses all caches from its first call on. This happens if no key could be created, if the
 //! thread's value of the key could not be set, and in a thread that the program made by clone(2)
-//! and not by the C library. The child of a vfork(2) has the word of its parent's thread. It gets no
-//! cache either, and leaves the word as it was.
+//! and not by the C library. The child of a vfork(2) has the word of its parent's thread. It gets
+//! no cache either, and leaves the word as it was.
 
 use super::{may_start, start, thread_end};
 use crate::front::bins::thread_cache::{EMPTY, Kind, REENTRANT, UNCACHED};
