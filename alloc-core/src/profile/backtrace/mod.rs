@@ -311,11 +311,12 @@ fn follow_plain(at: &Registers, step: Plain, end: usize) -> Option<Registers> {
         return None;
     }
     // The words of the frame are those from the stack pointer on.
+    let above = core::ptr::with_exposed_provenance::<usize>(stack);
     let word = |offset: isize| {
-        let address = stack.wrapping_add_signed(offset);
-        let place = core::ptr::with_exposed_provenance::<usize>(address);
+        // As an offset of a pointer this is one instruction.
+        let place = above.wrapping_offset(offset);
         // SAFETY: a word of a frame that has not returned, which only unwind tables have led to.
-        (address.wrapping_sub(at.stack) < bytes).then(|| unsafe { place.read_volatile() })
+        (place.addr().wrapping_sub(at.stack) < bytes).then(|| unsafe { place.read_volatile() })
     };
     let frame = match step.frame() {
         Some(offset) => word(offset)?,

@@ -169,18 +169,17 @@ impl Plain {
         (self.0 as u32 as i32 >> 5) as isize
     }
 
-    /// Returns where the caller's frame pointer is, in bytes from the CFA. `None`: it is still in
-    /// its register.
+    /// Returns where the caller's frame pointer is, in words. `None`: it is still in its register.
     #[inline(always)]
     pub(super) fn frame(self) -> Option<isize> {
         let offset = (self.0 >> 32) as i16;
-        (offset != NONE).then_some(isize::from(offset) * WORD)
+        (offset != NONE).then_some(isize::from(offset))
     }
 
-    /// Returns where the return address is, in bytes from the CFA.
+    /// Returns where the return address is, in words.
     #[inline(always)]
     pub(super) fn back(self) -> isize {
-        (self.0 as i64 as isize >> 48) * WORD
+        self.0 as i64 as isize >> 48
     }
 }
 
@@ -326,9 +325,8 @@ mod tests {
                 let base_of = if base == Base::Stack { 1 } else { 2 };
                 prop_assert_eq!(plain.base(1, 2), base_of);
                 prop_assert_eq!(plain.offset(), offset as isize);
-                let bytes = |words: i16| isize::from(words) * 8;
-                prop_assert_eq!(plain.frame(), frame.map(bytes));
-                prop_assert_eq!(Some(plain.back()), back.map(bytes));
+                prop_assert_eq!(plain.frame(), frame.map(isize::from));
+                prop_assert_eq!(Some(plain.back()), back.map(isize::from));
             }
         }
     }
