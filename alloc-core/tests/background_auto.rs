@@ -20,6 +20,7 @@ fn child() {
     match scenario().as_deref() {
         Some("for-a-time") => for_a_time(),
         Some("alone") => alone(),
+        Some("producer") => producer(),
         Some("silent") => silent(),
         Some("off") => off(),
         Some(name) => panic!("no scenario {name}"),
@@ -76,6 +77,38 @@ fn for_a_time() {
 fn by_default_it_runs_for_a_time_once_much_memory_is_unused() {
     play_well("for-a-time", "dirty_decay_ms:200");
     play_well("for-a-time", "dirty_decay_ms:200,tcache:false");
+}
+
+/// Hands blocks to another thread, which frees them, and goes on with others.
+fn producer() {
+    let make = || (0..20_000).map(|_| Box::new([1u8; 100])).collect::<Vec<_>>();
+    // The thread needs no new slab, before which it would take in what others freed.
+    let mut number = 0;
+    let mut kept = make();
+    kept.retain(|_| {
+        number += 1;
+        number % 30 == 0
+    });
+    let mut text = [0; 4096];
+    let before = rss_without_allocating(&mut text);
+    let blocks: Vec<Box<[u8; 2000]>> = (0..96 * MIB / 2048).map(|_| Box::new([1; 2000])).collect();
+    let (park, parked) = std::sync::mpsc::channel::<()>();
+    let consumer = std::thread::spawn(move || {
+        drop(blocks);
+        parked.recv().ok();
+    });
+    // It does not pause for as long as the time between two passes.
+    while rss_without_allocating(&mut text) > before + 16 * MIB {
+        (0..10).for_each(|_| drop(make()));
+    }
+    drop((park, kept));
+    consumer.join().expect("a thread");
+}
+
+#[test]
+fn what_others_freed_of_a_thread_at_work_is_given_back() {
+    play_well("producer", "dirty_decay_ms:200");
+    play_well("producer", "dirty_decay_ms:200,hardened:true");
 }
 
 /// Not in a process with one thread, and for no longer than there are several.

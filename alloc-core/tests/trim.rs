@@ -6,6 +6,7 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::idling::{MIB, dirty, doze, forked, resident, threads, wait_for};
+use lumalloc::raw::Flags;
 use lumalloc::{observe, raw};
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,6 +25,7 @@ fn child() {
         Some("sparse") => forked(sparse),
         Some("often") => forked(often),
         Some("left") => forked(left),
+        Some("arenas") => forked(many_arenas),
         Some("keeps") => forked(keeps),
         Some("samples") => forked(samples),
         Some(name) => panic!("no scenario {name}"),
@@ -86,6 +88,36 @@ fn often() {
 #[test]
 fn it_costs_a_busy_process_little() {
     play_well("often", "dirty_decay_ms:600000");
+}
+
+/// A part of what is in use may stay, whatever number of arenas has it.
+fn many_arenas() {
+    const ARENAS: u32 = 24;
+    // Less than what may stay.
+    const EACH: usize = 4 * MIB;
+    doze(OLD_ENOUGH);
+    let kept = vec![1u8; 40 * MIB];
+    let before = resident();
+    let blocks = (0..ARENAS).map(|arena| {
+        let block = raw::allocate(EACH, Flags::NONE.arena(arena));
+        assert!(!block.is_null());
+        // SAFETY: a live block, this long.
+        unsafe { block.write_bytes(1, EACH) };
+        block
+    });
+    let blocks: Vec<*mut u8> = blocks.collect();
+    // SAFETY: live blocks, each freed once.
+    blocks.into_iter().for_each(|block| unsafe { raw::free(block) });
+    // What is due goes at a slow path.
+    drop(vec![1u8; MIB]);
+    let after = resident();
+    assert!(after < before + 16 * MIB, "{before} {after}");
+    drop(kept);
+}
+
+#[test]
+fn what_may_stay_is_the_same_for_one_arena_and_for_many() {
+    play_well("arenas", "dirty_decay_ms:600000,narenas:24");
 }
 
 fn left() {

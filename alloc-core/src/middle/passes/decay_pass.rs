@@ -277,20 +277,22 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     }
 }
 
-/// Gives back the pages of each arena that have been unused longest, until it has at most `spare`
-/// unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
+/// Gives back the pages of each arena that have been unused longest, until all arenas together
+/// have at most `spare` unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
 /// inside slabs it may be more. Returns how many have. Arenas that keep their unused pages, or have
 /// hooks, are left out. Does nothing, and returns `None`, while a pass runs.
 pub(crate) fn trim(spare: usize, most: usize) -> Option<usize> {
     let _pass = PASS.try_lock()?;
     settle_all();
-    let mut gone = 0;
+    let (mut gone, mut may_stay) = (0, spare);
     for arena in arena_list::all().filter(|arena| !arena.keeps_unused()) {
         let dirty = || arena.pages.lock().allocator.counts().dirty;
         let before = dirty();
         let left = most.saturating_sub(gone);
-        arena.purge_unless_hooked(spare.max(before.saturating_sub(left)), usize::MAX);
-        gone += before.saturating_sub(dirty());
+        arena.purge_unless_hooked(may_stay.max(before.saturating_sub(left)), usize::MAX);
+        let now = dirty();
+        gone += before.saturating_sub(now);
+        may_stay = may_stay.saturating_sub(now);
     }
     if gone < most {
         gone += give_holes(&|arena| !arena.keeps_unused());

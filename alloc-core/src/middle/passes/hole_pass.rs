@@ -121,8 +121,11 @@ impl<'a> Look<'a> {
     fn at_slab(&mut self, slab: &'static Slab) {
         let free = slab.holes.with_memory(free_pages(slab));
         let ripe = if self.age == 0 { free } else { self.ripe(&slab.holes, free) };
-        if ripe == 0 || (self.age != 0 && is_worth_less(slab, ripe)) {
+        if ripe == 0 {
             return;
+        }
+        if self.age != 0 && is_worth_less(slab, ripe) {
+            return self.wait_for_more(&slab.holes, free, ripe);
         }
         slab.holes.forget_idle(ripe);
         let arena = arena_list::by_id(slab.arena());
@@ -138,6 +141,15 @@ impl<'a> Look<'a> {
         let ripe = holes.ripe(free, self.number, self.age);
         self.waiting |= ripe == 0 && holes.is_any_idle();
         ripe
+    }
+
+    /// Waits for the pages that became free later than the `ripe` ones, which are not worth it
+    /// alone.
+    fn wait_for_more(&mut self, holes: &Holes, free: Pages, ripe: Pages) {
+        if free != ripe {
+            holes.begin_idle(free, self.number);
+            self.waiting = true;
+        }
     }
 
     /// Gives pages back, with one call for pages that follow each other.
@@ -259,6 +271,27 @@ mod tests {
         look.waiting = false;
         assert_eq!(look.ripe(&holes, 0), 0);
         assert!(!look.waiting, "nothing is free");
+    }
+
+    #[test]
+    fn pages_that_are_not_worth_it_ripen_again_with_those_that_became_free_later() {
+        let wanted = |_: &Arena| true;
+        let mut look = Look::new(7, false, &wanted);
+        let holes = Holes::new();
+        look.ripe(&holes, 0b100);
+        look.number = 11;
+        assert_eq!(look.ripe(&holes, 0b111), 0b100);
+        look.waiting = false;
+        look.wait_for_more(&holes, 0b100, 0b100);
+        assert!(!look.waiting, "there are no others");
+        look.wait_for_more(&holes, 0b111, 0b100);
+        assert!(look.waiting);
+        for number in 12..15 {
+            look.number = number;
+            assert_eq!(look.ripe(&holes, 0b111), 0, "{number}");
+        }
+        look.number = 15;
+        assert_eq!(look.ripe(&holes, 0b111), 0b111);
     }
 
     #[test]

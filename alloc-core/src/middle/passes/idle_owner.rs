@@ -32,15 +32,19 @@ pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     }
 }
 
-/// One decay pass over this owner at `now`. Does nothing while the owner is active. Else takes in
-/// what others freed and gives empty slabs back; an owner that was idle for `patience` gives up all
-/// slabs. Returns when to look at it again. `None`: not before it takes a slow path.
+/// One decay pass over this owner at `now`. Takes in what others freed. If the owner is not active,
+/// also gives all empty slabs back; an owner that was idle for `patience` gives up all slabs.
+/// Returns when to look at it again. `None`: not before it takes a slow path.
 pub(crate) fn pass(owner: &'static Owner, now: u64, period: u64, patience: u64) -> Option<u64> {
     let Some(mut state) = owner.state.try_lock() else { return Some(now + period) };
     if owner.activity.get() != state.seen_activity {
         state.seen_activity = owner.activity.get();
         state.idle_since = now;
         state.at_rest = false;
+        // Its thread takes in by itself only what is of the classes that it requests.
+        for class in SizeClass::all() {
+            owned_drain::drain(owner, &mut state, class);
+        }
         return Some(now + period);
     }
     let give_up_at = state.idle_since + patience;

@@ -77,12 +77,17 @@ impl Holes {
     pub(in crate::middle) fn ripe(&self, free: Pages, number: u16, age: u16) -> Pages {
         let still = self.idle.get() & free;
         if still == 0 {
-            self.idle.set(free);
-            self.since.set(number);
+            self.begin_idle(free, number);
             return 0;
         }
         self.idle.set(still);
         if number.wrapping_sub(self.since.get()) >= age { still } else { 0 }
+    }
+
+    /// Notes that the `free` pages are free from the look with this number on, and no others.
+    pub(in crate::middle) fn begin_idle(&self, free: Pages, number: u16) {
+        self.idle.set(free);
+        self.since.set(number);
     }
 
     /// Notes that `pages` of a slab of `arena` were given back.
