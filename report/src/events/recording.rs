@@ -69,7 +69,7 @@ impl Recording {
 
     /// What the user should know about the file.
     pub fn notes(&self) -> Vec<String> {
-        let path = self.path.display();
+        let path = printable(self.path.display().to_string());
         let why = match self.messages().last() {
             Some(message) => {
                 let text = printable(message.text.trim_end().replace('\n', " "));

@@ -3,6 +3,7 @@
 use super::percent::{BySize, category};
 use crate::profile::Sample;
 use crate::report::Report;
+use crate::symbols::{Exact, Frame};
 
 /// Counted allocations. Bytes are those that were requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +73,10 @@ impl Sized {
 /// A place of a chain: the function, and the distance of the call from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Link {
-    /// The function's number.
+    /// The function's place among [`Exact::names`].
     pub(super) function: usize,
+    /// The number of its name, which others may have too.
+    pub(super) name: usize,
     /// The distance in bytes.
     pub(super) offset: u64,
 }
@@ -92,12 +95,15 @@ pub(super) struct Block {
 }
 
 /// Returns the blocks of a report.
-pub(super) fn of(report: &Report) -> Vec<Block> {
+pub(super) fn of(report: &Report, exact: &Exact) -> Vec<Block> {
     let block = |sample: &Sample| {
         let (size, cell) = size_and_cell(sample);
         let frames = report.calls(sample.stack).iter();
-        let chain = frames.map(|frame| Link { function: frame.function, offset: frame.offset });
-        Block { chain: chain.collect(), stack: sample.stack, size, cell }
+        let link = |frame: &Frame| {
+            let (function, name) = (exact.place(frame.exact), frame.function);
+            Link { function, name, offset: frame.offset }
+        };
+        Block { chain: frames.map(link).collect(), stack: sample.stack, size, cell }
     };
     report.profile().samples.iter().map(block).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::blocks::{Block, Sized};
 use super::percent::{breakdown, rounded};
-use crate::report::Report;
+use crate::symbols::Exact;
 
 const HEADER: &str = "     % mem        bytes | % mem(size) |   bytes kept |  % all kept |        \
                       calls   name";
@@ -13,10 +13,11 @@ const RULER: &str =
     "---------------------------s--m--l--x-------------------s--m--l--x---------------";
 
 /// Returns the table.
-pub(super) fn table(report: &Report, blocks: &[Block], total: &Sized) -> String {
+pub(super) fn table(exact: &Exact, blocks: &[Block], total: &Sized) -> String {
     let mut functions: BTreeMap<&str, Sized> = BTreeMap::new();
     for block in blocks {
-        let name = block.chain.first().map_or("<unknown>", |link| report.function(link.function));
+        let first = block.chain.first();
+        let name = first.map_or("<unknown>", |link| exact.names()[link.function].as_str());
         functions.entry(name).or_default().add(&Sized::of(block.size, block.cell));
     }
     let mut rows: Vec<(&str, Sized)> =

@@ -6,7 +6,7 @@ use std::io::{Result, Write};
 use super::blocks::{Block, Sized};
 use super::graph::{Entry, Graph, Relative, Vertex};
 use super::percent::{BySize, breakdown, in_parentheses, right, rounded};
-use crate::report::Report;
+use crate::symbols::Exact;
 
 const HEADER: &str = "
          self               |      /ances |      /ances |  called/total       ancestors
@@ -19,13 +19,13 @@ const NO_FRACTION: &str = " -----------";
 
 /// Writes the table, an entry at a time: it may be large.
 pub(super) fn write(
-    report: &Report,
+    exact: &Exact,
     blocks: &[Block],
     total: &Sized,
     out: &mut dyn Write,
 ) -> Result<()> {
     let graph = Graph::new(blocks);
-    let printer = Printer { report, graph: &graph, all: total.cell.bytes };
+    let printer = Printer { exact, graph: &graph, all: total.cell.bytes };
     write!(out, "\x0c\n\n{}\n{RULER}\n\n", HEADER.trim_start_matches('\n'))?;
     for vertex in graph.vertices() {
         let entry = graph.entry(*vertex);
@@ -38,7 +38,7 @@ pub(super) fn write(
 }
 
 struct Printer<'a> {
-    report: &'a Report,
+    exact: &'a Exact,
     graph: &'a Graph,
     /// The bytes of the whole program.
     all: i64,
@@ -66,10 +66,12 @@ impl Row {
             true => &self.bytes,
             false => &right(&self.bytes, 9),
         };
+        // The name does not touch a wide number.
+        let gap = if self.of.len() > 8 { " " } else { "" };
         // A text takes all that is written.
         let _ = write!(
             text,
-            "{:<5}{:>7}{bytes:>9} {:<5} |{:<12} |{:<12} |{:>8}{:<9}{}",
+            "{:<5}{:>7}{bytes:>9} {:<5} |{:<12} |{:<12} |{:>8}{:<9}{gap}{}",
             self.index,
             self.share,
             self.percent,
@@ -167,7 +169,7 @@ impl Printer<'_> {
 
     /// The name of a function with its index.
     fn function(&self, indent: &str, function: usize) -> String {
-        let name = self.report.function(function);
+        let name = &self.exact.names()[function];
         let index = self.graph.index(Vertex::Function(function));
         match self.graph.cycle_of(function) {
             Some(cycle) => format!("{indent}{name} [{index}] in <cycle {}>", cycle + 1),

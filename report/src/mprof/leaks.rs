@@ -21,7 +21,7 @@ struct Path {
 
 /// Returns the table; nothing if nothing is kept.
 pub(super) fn table(report: &Report, blocks: &[Block], options: &Options) -> String {
-    let paths = leaking(blocks, options.leaks);
+    let paths = leaking(report, blocks, options.leaks);
     if paths.is_empty() || options.leaks == Leaks::None {
         return String::new();
     }
@@ -43,21 +43,32 @@ pub(super) fn table(report: &Report, blocks: &[Block], options: &Options) -> Str
 }
 
 /// The chains with blocks that were not freed, by decreasing bytes.
-fn leaking(blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)> {
+fn leaking(report: &Report, blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)> {
     let mut paths: BTreeMap<Path, Cell> = BTreeMap::new();
     for block in blocks {
         let shown = block.chain.iter().take(DEPTH).rev();
+        // Chains of the same names are one.
         let links = shown.map(|link| match leaks {
-            Leaks::WithOffsets => *link,
-            _ => Link { offset: 0, ..*link },
+            Leaks::WithOffsets => Link { function: 0, ..*link },
+            _ => Link { function: 0, offset: 0, ..*link },
         });
-        let path = Path { is_whole: block.chain.len() <= DEPTH, links: links.collect() };
+        let path = Path { is_whole: is_whole(report, &block.chain), links: links.collect() };
         paths.entry(path).or_default().add(&block.cell);
     }
     let mut paths: Vec<(Path, Cell)> =
         paths.into_iter().filter(|(_, cell)| cell.live != 0 || cell.kept != 0).collect();
     paths.sort_by_key(|(_, cell)| std::cmp::Reverse(cell.kept));
     paths
+}
+
+/// Whether a chain has no more callers than are shown. One of [`DEPTH`] functions that does not
+/// begin with `main` may have been cut when it was recorded.
+fn is_whole(report: &Report, chain: &[Link]) -> bool {
+    let is_main = |link: &Link| {
+        let name = report.function(link.name);
+        name == "main" || name.ends_with("::main")
+    };
+    chain.len() < DEPTH || chain.len() == DEPTH && chain.last().is_some_and(is_main)
 }
 
 /// Whether its share of the bytes that all these chains allocated, or of those that they keep, is
@@ -93,7 +104,7 @@ fn row(cell: &Cell, total: &Cell, has_frees: bool) -> String {
 fn name(report: &Report, path: &Path, leaks: Leaks) -> String {
     let mut text = if path.is_whole { "|| " } else { "..." }.to_owned();
     for link in &path.links {
-        text += &format!("> {}", report.function(link.function));
+        text += &format!("> {}", report.function(link.name));
         if leaks == Leaks::WithOffsets {
             text += &format!("+{}", link.offset);
         }

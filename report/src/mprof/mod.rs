@@ -30,14 +30,15 @@ use blocks::Block;
 ///
 /// They cannot be written.
 pub fn tables(report: &Report, options: &Options, out: &mut dyn Write) -> Result<()> {
-    let blocks = blocks::of(report);
+    let exact = report.symbols().exact();
+    let blocks = blocks::of(report, &exact);
     let total = blocks::total(&blocks);
     let types = types(report, &blocks);
     out.write_all(banner(report).as_bytes())?;
     out.write_all(bins::table(&blocks, &types, options.verbosity).as_bytes())?;
     out.write_all(leaks::table(report, &blocks, options).as_bytes())?;
-    out.write_all(direct::table(report, &blocks, &total).as_bytes())?;
-    entries::write(report, &blocks, &total, out)
+    out.write_all(direct::table(&exact, &blocks, &total).as_bytes())?;
+    entries::write(&exact, &blocks, &total, out)
 }
 
 /// The types of the program by their sizes, and those that the stacks of blocks name.
@@ -222,6 +223,37 @@ mod tests {
             text.contains("     > 1024   1000000 1099511627776000000 (**)         0 "),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_wide_number_of_recursive_calls_does_not_touch_the_name() {
+        let file = File::default().path("main > f > f", 1, 123_456_789, 0);
+        let text = tables_of(&file, Options::default());
+        assert!(text.contains("+123456789 f ["), "{text}");
+    }
+
+    #[test]
+    fn a_chain_of_five_functions_is_whole_if_it_begins_with_main() {
+        let whole = |path: &str| {
+            let file = File::default().path(path, 8, 1, 1);
+            tables_of(&file, Options::default()).contains("   || > ")
+        };
+        assert!(whole("main > a > b > c > d") && whole("app::main > a > b > c > d"));
+        assert!(whole("a > b > c > d"));
+        assert!(!whole("a > b > c > d > e"), "callers may have been cut off");
+        assert!(!whole("main > a > b > c > d > e"));
+    }
+
+    #[test]
+    fn overloaded_functions_are_no_cycle_and_no_recursion() {
+        let file = File::default()
+            .path("main > _Z4walkP1A > children > _Z4walkP1B", 16, 2, 2)
+            .path("main > _Z4walkP1A > _Z4walkP1B", 32, 1, 1);
+        let text = tables_of(&file, Options::default());
+        assert!(!text.contains("cycle"), "{text}");
+        for row in ["walk(A*) [", "walk(B*) [", " walk(B*)\n", "|| > main > walk > walk\n"] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
     }
 
     #[test]

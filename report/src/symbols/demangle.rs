@@ -80,6 +80,15 @@ fn cpp(name: &str) -> Option<String> {
     Some(without_abi_tags(&text))
 }
 
+/// Returns the name of a C++ function with its parameters. `None`: it is no such name, or its name
+/// would be longer than 64 KiB.
+pub(super) fn with_parameters(raw: &str) -> Option<String> {
+    let symbol = Symbol::new(plain(raw)).ok()?;
+    let options = DemangleOptions::new().no_return_type();
+    let text = limited(|text| symbol.structured_demangle(text, &options))?;
+    Some(without_abi_tags(&text))
+}
+
 /// A text that takes no more than [`NAME_MAX`] bytes.
 struct Limited(String);
 

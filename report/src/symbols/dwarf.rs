@@ -25,6 +25,8 @@ const REFERENCES_MAX: usize = 16;
 pub(super) struct Place {
     /// Its name, demangled.
     pub(super) function: Option<String>,
+    /// Its name in the object file; empty if it is not known.
+    pub(super) mangled: String,
     /// The source file.
     pub(super) file: String,
     /// The number of the line; 0 if it is not known.
@@ -160,12 +162,13 @@ impl Debug {
         while let Ok(Some(frame)) = frames.next() {
             let entry = frame.dw_die_offset;
             let raw = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let function = raw.map(|raw| self.name(&raw, unit, entry));
+            let function = raw.as_ref().map(|raw| self.name(raw, unit, entry));
+            let mangled = raw.map(|raw| raw.into_owned()).unwrap_or_default();
             let start = unit.zip(entry).and_then(|(unit, entry)| start(unit, entry));
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
             let line = location.and_then(|location| location.line).unwrap_or(0);
-            out.push(Place { function, file, line, start: None });
+            out.push(Place { function, mangled, file, line, start: None });
             if let (Some(last), true) = (out.last_mut(), start.is_some()) {
                 last.start = start;
             }

@@ -2,6 +2,7 @@
 
 mod demangle;
 mod functions;
+mod overloads;
 mod image;
 mod scopes;
 mod library;
@@ -22,6 +23,8 @@ use dwarf::Place;
 use functions::Functions;
 use module::Module;
 pub use module::Search;
+pub(crate) use overloads::Exact;
+use overloads::Overloads;
 
 /// What the system adds to the path of a file that was replaced or removed.
 const DELETED: &str = " (deleted)";
@@ -31,6 +34,8 @@ const DELETED: &str = " (deleted)";
 pub struct Frame {
     /// Index into [`Symbols::functions`].
     pub function: usize,
+    /// The number of the function among all, also of one name.
+    pub(crate) exact: usize,
     /// The source file; may be empty. A place of many stacks has many frames.
     pub file: Rc<str>,
     /// The number of the line; 0 if it is not known.
@@ -45,6 +50,7 @@ pub struct Frame {
 #[derive(Default)]
 pub struct Symbols {
     functions: Functions,
+    overloads: Overloads,
     locations: Vec<Vec<Frame>>,
     notes: Vec<String>,
     files: Files,
@@ -84,6 +90,11 @@ impl Symbols {
         self.functions.names()
     }
 
+    /// All functions, told apart where several have one name.
+    pub(crate) fn exact(&self) -> Exact {
+        self.overloads.told_apart(self.functions.names())
+    }
+
     /// The frames of a location, innermost first. There is at least one.
     pub fn location(&self, location: usize) -> &[Frame] {
         &self.locations[location]
@@ -107,14 +118,16 @@ impl Symbols {
 
     /// The frame of a line that the profile has.
     fn frame<'a>(&mut self, line: &'a Line, known: &mut Known<'a>) -> Frame {
-        let name = line.function.as_str();
+        let mangled = line.function.as_str();
         let function =
-            known.functions.entry(name).or_insert_with(|| self.functions.demangled(name));
+            known.functions.entry(mangled).or_insert_with(|| self.functions.demangled(mangled));
         let file = known.files.entry(&line.file);
         let file = file.or_insert_with(|| printable(line.file.clone()).into());
         let number = u32::try_from(line.line).unwrap_or(0);
+        let exact = overloads::Known { name: *function, mangled, begin: None, file };
+        let exact = self.overloads.number(exact);
         let file = Rc::clone(file);
-        Frame { function: *function, file, line: number, offset: 0, of_system: false }
+        Frame { function: *function, exact, file, line: number, offset: 0, of_system: false }
     }
 
     /// The frames of a location without lines.
@@ -135,12 +148,16 @@ impl Symbols {
             let function = Some(format!("{:#x}", location.address));
             places.push(Place { function, ..Place::default() });
         }
-        let frame = |place: Place| Frame {
-            function: self.functions.number(place.function.unwrap_or_default()),
-            file: printable(place.file).into(),
-            line: place.line,
-            offset,
-            of_system: false,
+        let of_mapping = |mapping: usize| self.files.of.get(mapping).copied().flatten();
+        let module = location.mapping.and_then(of_mapping);
+        let frame = |place: Place| {
+            let function = self.functions.number(place.function.unwrap_or_default());
+            let file: Rc<str> = printable(place.file).into();
+            let begin = module.zip(place.start);
+            let known =
+                overloads::Known { name: function, mangled: &place.mangled, begin, file: &file };
+            let exact = self.overloads.number(known);
+            Frame { function, exact, file, line: place.line, offset, of_system: false }
         };
         places.into_iter().map(frame).collect()
     }
@@ -404,8 +421,8 @@ mod tests {
         let line = Line { function: "_ZN3foo3barEv".into(), file: "a.cc".into(), line: 7 };
         named.locations[0].lines = vec![line];
         let symbols = Symbols::of(&named, &Search::default());
-        let frame =
-            Frame { function: 0, file: "a.cc".into(), line: 7, offset: 0, of_system: false };
+        let file = "a.cc".into();
+        let frame = Frame { function: 0, exact: 0, file, line: 7, offset: 0, of_system: false };
         assert_eq!(symbols.location(0), [frame]);
         assert_eq!((symbols.functions(), symbols.notes()), (&["foo::bar".to_owned()][..], &[][..]));
     }

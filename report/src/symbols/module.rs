@@ -149,6 +149,10 @@ impl Module {
         let start = symbol.map(|symbol| symbol.address).or(places[last].start);
         if let Some(place) = places.last_mut() {
             place.function = not_inlined(place, symbol);
+            place.start = place.start.or(start);
+            if let Some(symbol) = symbol.filter(|_| place.mangled.is_empty()) {
+                place.mangled = symbol.name.clone();
+            }
         }
         let is_bare = symbol.is_none() && places.iter().any(|place| place.function.is_none());
         for place in &mut places {

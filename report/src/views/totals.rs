@@ -10,7 +10,7 @@ use crate::views::value::Value;
 pub(crate) fn text(report: &Report, title: &str, bytes: Bytes) -> String {
     let profile = report.profile();
     let total = Tally::whole(profile);
-    let mut lines = vec![title.to_owned(), format!("  {}", how(report))];
+    let mut lines = vec![printable(title.to_owned()), format!("  {}", how(report))];
     let mut sum = |label: &str, of: Value, blocks: Value, unit: &str| {
         let (of, count) = (number(&total, of, bytes), number(&total, blocks, bytes));
         let blocks = match blocks.is_in(profile) {
@@ -85,6 +85,13 @@ mod tests {
     use crate::profile::{Counts, Profile, Sample};
     use crate::read::testing::File;
     use crate::symbols::Search;
+
+    #[test]
+    fn the_title_controls_no_terminal() {
+        let report = Report::new(File::default().read(), &Search::default());
+        let text = text(&report, "x\u{1b}[2J.heap", Bytes::AllDigits);
+        assert!(!text.contains('\u{1b}') && text.contains("[2J.heap"), "{text:?}");
+    }
 
     #[test]
     fn how_the_numbers_were_made_is_said() {

@@ -278,9 +278,9 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
 }
 
 /// Gives back the pages of each arena that have been unused longest, until all arenas together
-/// have at most `spare` unused ones, and then the free pages inside slabs. Ends when `most` pages have gone; with those
-/// inside slabs it may be more. Returns how many have. Arenas that keep their unused pages, or have
-/// hooks, are left out. Does nothing, and returns `None`, while a pass runs.
+/// have at most `spare` unused ones, and then the free pages inside slabs. Ends when `most` pages
+/// have gone; with those inside slabs it may be more. Returns how many have. Arenas that keep their
+/// unused pages, or have hooks, are left out. Does nothing, and returns `None`, while a pass runs.
 pub(crate) fn trim(spare: usize, most: usize) -> Option<usize> {
     let _pass = PASS.try_lock()?;
     settle_all();
