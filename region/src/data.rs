@@ -155,8 +155,8 @@ impl Head {
         self.segments.reseal(old, self.words());
     }
 
-    /// Makes the table of segments anew after a process ended in the region. Files have one segment,
-    /// and their lists may be damaged.
+    /// Makes the table of segments anew after a process ended in the region. Files have one
+    /// segment, and their lists may be damaged.
     pub(crate) fn recover_segments(&self) {
         let words = self.words();
         if self.has_flags(mode::PROCESSES) {

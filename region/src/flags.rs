@@ -1,6 +1,6 @@
 //! The word with a region's method and flags.
 
-use crate::lock::Entry;
+use crate::entry::Entry;
 use crate::mode;
 use crate::seam::{AtomicU32, Ordering};
 

@@ -2,7 +2,8 @@
 //! core data of their own, with these two fields.
 
 use crate::data::Head;
-use crate::lock::{Entry, Lock};
+use crate::entry::Entry;
+use crate::lock::Lock;
 use crate::mode;
 
 impl Head {

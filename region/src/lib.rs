@@ -37,6 +37,7 @@ mod owner_loom;
 use owner_loom as owner;
 mod seam;
 mod futex;
+mod entry;
 mod lock;
 pub mod mode;
 #[cfg(not(loom))]
@@ -48,6 +49,8 @@ mod tree;
 #[cfg(not(loom))]
 mod random;
 #[cfg(not(loom))]
+mod marks;
+
 mod stacks;
 #[cfg(not(loom))]
 mod position;
@@ -139,11 +142,12 @@ pub use watch::{watch, watch_nothing};
 #[cfg(not(loom))]
 pub mod raw {
     pub use crate::data::{Data, Head};
+    pub use crate::entry::Entry;
     pub use crate::line::Line;
-    pub use crate::lock::{Entry, Holder, Lock};
+    pub use crate::lock::{Holder, Lock};
     pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
+    pub use crate::marks::note_process;
     pub use crate::method::call::{Call, Form};
-    pub use crate::owner::note as note_process;
     pub use crate::position::Origin;
     pub use crate::shared::{FileForm, LOCKED, Mapping, Object, any_address, object_of, when_made};
     pub use crate::shared_region::begin;

@@ -8,12 +8,12 @@
 //! notice if that process has ended. One of them takes the lock over then, and is told that the
 //! region may be half changed.
 
+use crate::entry::{Entry, HELD};
 use crate::futex::Futex;
 use crate::owner;
 use crate::seam::{AtomicU8, AtomicU32, AtomicUsize, Ordering, thread_number};
 
 const FREE: u64 = 0;
-const HELD: u64 = 1;
 /// Held, and another thread sleeps until it is free.
 const AWAITED: u64 = 1 << 31;
 
@@ -40,25 +40,6 @@ pub struct Lock {
     damaged: AtomicU8,
     /// [`HELD_FOR_FORK`], [`FORKS_INSIDE`], or 0.
     forking: AtomicU8,
-}
-
-/// How threads enter a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The region belongs to one thread at a time.
-    Alone,
-    /// Threads take turns. Source: vmalloc(3), `VM_SHARE`.
-    Shared,
-    /// Threads of several processes take turns. Source: vmalloc(3), `vmmopen`; and `VM_SHARE` in
-    /// memory that may be shared.
-    Processes,
-}
-
-impl Entry {
-    /// Returns what says in the word of the lock who is in the region.
-    fn own(self) -> u64 {
-        if self == Entry::Processes { owner::own() } else { HELD }
-    }
 }
 
 impl Lock {

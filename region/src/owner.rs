@@ -14,7 +14,6 @@
 
 use crate::errno;
 use crate::line::Line;
-use crate::position;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -49,13 +48,12 @@ pub(crate) fn own() -> u64 {
     own
 }
 
-/// Notes which process this is. A child of a fork calls it, because it is another one.
-pub fn note() {
+/// Notes which process this is. Returns whether another one was noted before, as in the child of a
+/// fork.
+pub(crate) fn note() -> bool {
     OWN.store(0, Ordering::Relaxed);
     let before = NOTED.load(Ordering::Relaxed);
-    if ![0, note_number()].contains(&before) {
-        position::take_another_mark();
-    }
+    ![0, note_number()].contains(&before)
 }
 
 /// Returns the process number that was noted. Only [`note`] changes it. Later calls take no call of

@@ -2,7 +2,7 @@
 
 use crate::data::{Data, Head};
 use crate::discipline::Discipline;
-use crate::lock::Entry;
+use crate::entry::Entry;
 use crate::method::call::{Call, Form};
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;

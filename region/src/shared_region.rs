@@ -1,8 +1,9 @@
 //! A region in a file, whatever is in its blocks.
 
 use crate::data::{Data, Head};
+use crate::entry::Entry;
 use crate::errno;
-use crate::lock::{Entry, Holder, Lock};
+use crate::lock::{Holder, Lock};
 use crate::method::best::{Best, State};
 use crate::method::call::{Call, Form};
 use crate::method::{Method, Stat};

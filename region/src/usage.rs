@@ -5,7 +5,8 @@
 
 mod summary;
 
-use crate::lock::{Entry, Lock};
+use crate::entry::Entry;
+use crate::lock::Lock;
 use crate::position::{Name, Position};
 use core::cell::UnsafeCell;
 use core::cmp::Ordering;

@@ -20,7 +20,7 @@
 //! under the lock of the list of regions.
 
 use crate::data::Head;
-use crate::lock::Entry;
+use crate::entry::Entry;
 use crate::mode::{MALLOC, PROCESSES, SHARE, VISITED};
 use crate::seam::{Ordering, compiler_fence, now, pause, regions, spin_loop};
 

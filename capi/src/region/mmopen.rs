@@ -27,7 +27,8 @@ mod op {
 ///
 /// Errors: NULL with `EINVAL` for NULL or an empty name, a negative size, and for what is no region
 /// or a broken one; with `EADDRINUSE` when something else lies at the region's addresses; with
-/// `EBUSY` when another program has locked the file; with `ENOMEM` when the region cannot be so large; and with the system's errors.
+/// `EBUSY` when another program has locked the file; with `ENOMEM` when the region cannot be so
+/// large; and with the system's errors.
 ///
 /// # Safety
 /// `file` must be NULL or NUL-terminated.

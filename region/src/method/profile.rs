@@ -4,10 +4,10 @@
 use super::best::{self, Best, align_behind, busy_blocks};
 use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
 use crate::discipline::Discipline;
+use crate::marks::{is_known_mark, process_mark};
 use crate::method::call::{Call, Nothing};
 use crate::misuse::Misuse;
 use crate::mode;
-use crate::position::{is_known_mark, process_mark};
 use crate::segments::Segment;
 use crate::usage::{self, Number};
 use crate::words::Words;

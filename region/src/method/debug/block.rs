@@ -10,7 +10,8 @@
 //! The guard behind the block reaches to the end. A freed block holds a link to the next one in the
 //! place of the function, and zeros.
 
-use crate::position::{Name, Position, is_known_mark, process_mark};
+use crate::marks::{is_known_mark, process_mark};
+use crate::position::{Name, Position};
 use crate::words::Words;
 
 /// Bytes before a block.
@@ -182,7 +183,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
-            crate::owner::note();
+            crate::marks::note_process();
             write_position(words, of_child, Position::new(b"child.c", 2, b""));
             let lines = [of_parent, of_child].map(|at| line_at(words, at));
             // SAFETY: the child ends.

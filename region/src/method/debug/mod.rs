@@ -144,14 +144,12 @@ impl Method for Debug {
     }
 
     const RECOVERS: bool = true;
-
     fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
         with_best(call, Best::recover);
         let (words, quarantine) = (call.words(), &call.state().quarantine);
         quarantine.begin(words);
-        for (at, found) in each_block(call).filter(|(_, found)| found.is_freed()) {
-            quarantine.push(words, at, found.size(at) + FRONT);
-        }
+        let freed = each_block(call).filter(|(_, found)| found.is_freed());
+        freed.for_each(|(at, found)| quarantine.push(words, at, found.size(at) + FRONT));
     }
 
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
