@@ -6,6 +6,7 @@ use crate::ground::low;
 use crate::ground::os::{self, system_page};
 use crate::ground::units::{LG_PAGE, round_down, round_up};
 use core::ffi::c_int;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
@@ -106,7 +107,8 @@ unsafe impl PageProvider for Mmap {
         if !whole || REFUSED.are_too_many() {
             return Moved::Refused;
         }
-        let moved = remap(from, size, to, new_size);
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let moved = mremap(from, size, to, new_size, flags);
         if !REFUSED.note(moved.is_ok()) {
             return moved.map_or_else(|error| taken_back(to, new_size, error), |()| Moved::Here);
         }
@@ -216,31 +218,38 @@ fn map_low(size: usize, align: usize) -> Option<NonNull<u8>> {
     /// The lowest address that was tried. 0: none was.
     static LOWEST: AtomicUsize = AtomicUsize::new(0);
     let zone = low::ZONES.iter().find(|zone| zone.end == low::end())?;
+    map_below(&LOWEST, zone, size, align, |base| map_if_free(base, size))
+}
+
+/// Tries places in a zone, each below the one before and below `lowest`, until `map` has mapped
+/// memory at one.
+fn map_below(
+    lowest: &AtomicUsize,
+    zone: &Range<usize>,
+    size: usize,
+    align: usize,
+    map: impl Fn(NonNull<u8>) -> There,
+) -> Option<NonNull<u8>> {
     let lower = |lowest: usize| {
         let before = if lowest == 0 { zone.end } else { lowest };
         let base = round_down(before.checked_sub(size)?, align);
         (base >= zone.start).then_some(base)
     };
     for _ in 0..LOW_TRIES {
-        let lowest = LOWEST.fetch_update(Relaxed, Relaxed, lower).ok()?;
-        let address = lower(lowest)?;
+        let before = lowest.fetch_update(Relaxed, Relaxed, lower).ok()?;
+        let address = lower(before)?;
         let base = NonNull::new(core::ptr::with_exposed_provenance_mut(address))?;
-        match map_if_free(base, size) {
+        match map(base) {
             There::Mapped => return Some(base),
             There::Taken => {}
             There::Refused => {
                 // The addresses stay free, unless another thread has taken those below them.
-                let _is_given_back = LOWEST.compare_exchange(address, lowest, Relaxed, Relaxed);
+                let _is_given_back = lowest.compare_exchange(address, before, Relaxed, Relaxed);
                 return None;
             }
         }
     }
     None
-}
-
-fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> Result<(), c_int> {
-    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    mremap(from, size, to, new_size, flags)
 }
 
 /// Moves memory so that the old mapping stays, empty.
@@ -461,6 +470,20 @@ mod tests {
         }
         // SAFETY: the test owns the old place in both cases, and does not use it any more.
         assert!(unsafe { Mmap.release(got.base, size) });
+    }
+
+    #[test]
+    fn low_addresses_that_were_refused_for_lack_of_memory_are_tried_again() {
+        let (lowest, zone) = (AtomicUsize::new(0), 0x1000..0x9000);
+        let map = |there| {
+            let base = map_below(&lowest, &zone, 0x800, 0x1000, |_| there);
+            (base.map(|base| base.addr().get()), lowest.load(Relaxed))
+        };
+        assert_eq!(map(There::Refused), (None, 0));
+        assert_eq!(map(There::Mapped), (Some(0x8000), 0x8000));
+        assert_eq!(map(There::Refused), (None, 0x8000));
+        assert_eq!(map(There::Mapped), (Some(0x7000), 0x7000));
+        assert_eq!(map(There::Taken), (None, 0x1000), "other code has all of it");
     }
 
     #[test]
