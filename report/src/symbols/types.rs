@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use gimli::{AttributeValue, DW_AT_byte_size, DW_AT_name, DW_AT_type, DwTag, UnitOffset, UnitRef};
+use gimli::{
+    AttributeValue, DW_AT_byte_size, DW_AT_language, DW_AT_name, DW_AT_type, DwTag, UnitOffset,
+    UnitRef,
+};
 
 use super::dwarf::Debug;
 use super::image::Slice;
@@ -27,7 +30,8 @@ const ANONYMOUS: &str = "(anonymous namespace)";
 
 /// Returns structures and classes above 64 bytes, sorted by size and name, with the namespaces and
 /// classes around them, as in names of functions. Those of the standard libraries are left out. A
-/// typedef stands in place of the name of its structure.
+/// typedef of C stands in place of the name of its structure, and one of C++ names a structure that
+/// has no name.
 pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
     let mut found = BTreeSet::new();
     debug.for_each_unit(|unit| {
@@ -38,15 +42,63 @@ pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
     found.into_iter().collect()
 }
 
+/// The language of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    C,
+    Other,
+    /// `dwz` makes units that do not say it.
+    Unknown,
+}
+
+impl Language {
+    fn of(unit: UnitRef<'_, Slice>) -> Language {
+        let mut entries = unit.entries();
+        let value = entries.next_dfs().ok().flatten().and_then(|it| it.attr_value(DW_AT_language));
+        match value {
+            Some(AttributeValue::Language(
+                gimli::DW_LANG_C
+                | gimli::DW_LANG_C89
+                | gimli::DW_LANG_C99
+                | gimli::DW_LANG_C11
+                | gimli::DW_LANG_C17
+                | gimli::DW_LANG_ObjC,
+            )) => Language::C,
+            Some(_) => Language::Other,
+            None => Language::Unknown,
+        }
+    }
+
+    /// Whether a typedef at a depth stands in place of the name that a structure has. In C++ it is
+    /// one more name, as `Pool::Item` of a `Widget`.
+    fn prefers_typedef(self, depth: isize) -> bool {
+        match self {
+            Language::C => true,
+            Language::Other => false,
+            // A typedef inside a namespace or a class is not of C.
+            Language::Unknown => depth == 1,
+        }
+    }
+}
+
 /// The types of one unit.
 #[derive(Default)]
 struct Types {
     structures: HashMap<UnitOffset, (u64, Option<String>)>,
-    typedefs: Vec<(UnitOffset, String)>,
+    typedefs: Vec<Typedef>,
+}
+
+/// A name for a structure.
+struct Typedef {
+    of: UnitOffset,
+    name: String,
+    /// Whether it stands in place of the name that the structure has.
+    is_preferred: bool,
 }
 
 impl Types {
     fn read(&mut self, unit: UnitRef<'_, Slice>) {
+        let language = Language::of(unit);
         let mut entries = unit.entries();
         // The depth of the namespace that is left out, while inside it.
         let mut foreign: Option<isize> = None;
@@ -74,7 +126,8 @@ impl Types {
                 gimli::DW_TAG_typedef => {
                     let of = entry.attr_value(DW_AT_type);
                     if let (Some(AttributeValue::UnitRef(of)), Some(name)) = (of, whole) {
-                        self.typedefs.push((of, name));
+                        let is_preferred = language.prefers_typedef(depth);
+                        self.typedefs.push(Typedef { of, name, is_preferred });
                     }
                 }
                 _ => {}
@@ -84,8 +137,10 @@ impl Types {
 
     fn named(self) -> Vec<(u64, String)> {
         let mut structures = self.structures;
-        for (of, name) in self.typedefs {
-            if let Some((_, known)) = structures.get_mut(&of) {
+        for Typedef { of, name, is_preferred } in self.typedefs {
+            if let Some((_, known)) = structures.get_mut(&of)
+                && (is_preferred || known.is_none())
+            {
                 *known = Some(name);
             }
         }
@@ -134,7 +189,12 @@ fn is_own(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::module::{Module, Search};
     use super::*;
+    use crate::profile::Mapping;
+    use crate::rtti::testing::{Directory, tool};
 
     #[test]
     fn names_have_the_namespaces_and_classes_around_them() {
@@ -155,15 +215,75 @@ mod tests {
         );
     }
 
+    fn typedef(of: usize, name: &str, is_preferred: bool) -> Typedef {
+        Typedef { of: UnitOffset(of), name: name.to_owned(), is_preferred }
+    }
+
     #[test]
-    fn a_typedef_replaces_the_name_of_its_structure() {
+    fn a_typedef_of_c_replaces_the_name_of_its_structure() {
         let mut types = Types::default();
         types.structures.insert(UnitOffset(1), (100, Some("tag".into())));
         types.structures.insert(UnitOffset(2), (100, None));
         types.structures.insert(UnitOffset(3), (64, Some("small".into())));
         types.structures.insert(UnitOffset(4), (216, Some("_IO_FILE".into())));
-        types.typedefs.push((UnitOffset(1), "widget".into()));
-        types.typedefs.push((UnitOffset(9), "pointer".into()));
+        types.typedefs.push(typedef(1, "widget", true));
+        types.typedefs.push(typedef(9, "pointer", true));
         assert_eq!(types.named(), [(100, "widget".to_owned())]);
+    }
+
+    /// The types of a library or program that a compiler makes of a text.
+    fn types_of(directory: &Directory, compiler: &str, flags: &[&str], text: &str) -> Vec<String> {
+        let [source, built] = ["source", "built"].map(|name| directory.0.join(name));
+        std::fs::write(&source, text).expect("written");
+        let flags = flags.iter().chain(&["-g", "-o"]).map(Path::new);
+        tool(compiler, &flags.chain([built.as_path(), &source]).collect::<Vec<_>>());
+        types_in(&built)
+    }
+
+    fn types_in(file: &Path) -> Vec<String> {
+        let (mapping, search) =
+            (Mapping { limit: 1 << 20, ..Mapping::default() }, Search::default());
+        let module = Module::find(&mapping, file, &search, &mut Vec::new());
+        let types = module.debug().map(of).unwrap_or_default();
+        types.into_iter().map(|(size, name)| format!("{size} {name}")).collect()
+    }
+
+    const CPP: [&str; 4] = ["-shared", "-fPIC", "-x", "c++"];
+
+    #[test]
+    fn a_typedef_of_cpp_names_only_what_has_no_name() {
+        let text = "struct Widget { char a[200]; };
+            struct Pool { using Item = Widget; typedef struct { char a[201]; } Inner;
+                          Item *item; Inner *inner; };
+            template<class D> struct Base { char a[202]; };
+            struct Derived : Base<Derived> { typedef Base<Derived> Super; Super *super; };
+            typedef struct { char a[300]; } First; typedef First Second;
+            typedef Widget Global;
+            Pool pool; Derived derived; Second second; Global global;";
+        let expected = ["200 Widget", "201 Pool::Inner", "202 Base<Derived>", "216 Derived"];
+        let expected = [&expected[..], &["300 First"]].concat();
+        let directory = Directory::new("cpp-typedefs");
+        assert_eq!(types_of(&directory, "g++", &CPP, text), expected);
+    }
+
+    /// The units that `dwz` makes do not say which language they are of.
+    #[test]
+    fn typedefs_are_known_in_shared_units_of_both_languages() {
+        let directory = Directory::new("shared-typedefs");
+        let text = "struct Widget { char a[200]; };
+            struct Pool { typedef Widget Item; Item *item; } pool;";
+        for (language, text, expected) in [
+            ("c++", text, "200 Widget"),
+            ("c", "typedef struct tag { char a[201]; } widget; widget one;", "201 widget"),
+        ] {
+            let flags = ["-shared", "-fPIC", "-x", language];
+            types_of(&directory, "g++", &flags, text);
+            let [built, other, shared] =
+                ["built", "other", "shared"].map(|name| directory.0.join(name));
+            std::fs::copy(&built, &other).expect("copied");
+            let [m, name] = ["-m", "-M"].map(Path::new);
+            tool("dwz", &[m, &shared, name, &shared, &built, &other]);
+            assert_eq!(types_in(&built), [expected], "{language}");
+        }
     }
 }
