@@ -1,6 +1,6 @@
 //! The types of a program with their sizes, from its debug information.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use gimli::{
     AttributeValue, DW_AT_byte_size, DW_AT_language, DW_AT_name, DW_AT_type, DwTag, UnitOffset,
@@ -27,6 +27,10 @@ const FOREIGN: [&str; 9] = [
 
 /// What a namespace without a name is called in names of functions.
 const ANONYMOUS: &str = "(anonymous namespace)";
+
+/// What the compiler calls the states of `async` code, and what they are called here.
+const ASYNC: [(&str, &str); 2] =
+    [("{async_fn_env#", "{async fn}"), ("{async_block_env#", "{async block}")];
 
 /// Returns structures and classes above 64 bytes, sorted by size and name, with the namespaces and
 /// classes around them, as in names of functions. Those of the standard libraries are left out. A
@@ -84,8 +88,19 @@ impl Language {
 /// The types of one unit.
 #[derive(Default)]
 struct Types {
-    structures: HashMap<UnitOffset, (u64, Option<String>)>,
+    structures: HashMap<UnitOffset, Structure>,
+    /// Enumerations of Rust that hold values, and states of its `async` code. The structures inside
+    /// are their variants, which have the size of the whole.
+    enums: HashSet<UnitOffset>,
     typedefs: Vec<Typedef>,
+}
+
+/// A structure or class.
+struct Structure {
+    size: u64,
+    name: Option<String>,
+    /// The entry that it is inside.
+    parent: Option<UnitOffset>,
 }
 
 /// A name for a structure.
@@ -103,9 +118,14 @@ impl Types {
         // The depth of the namespace that is left out, while inside it.
         let mut foreign: Option<isize> = None;
         let mut scope = Scope::default();
+        // The entry that is read, and those that it is inside.
+        let mut path = Vec::new();
         while let Ok(Some(entry)) = entries.next_dfs() {
             let depth = entry.depth();
             foreign = foreign.filter(|outside| depth > *outside);
+            path.truncate(usize::try_from(depth).unwrap_or(0));
+            let parent = path.last().copied();
+            path.push(entry.offset());
             let name = entry.attr_value(DW_AT_name).and_then(|name| unit.attr_string(name).ok());
             let name = name.map(|name| String::from_utf8_lossy(&name).into_owned());
             let whole = name.as_deref().map(|name| scope.name_at(depth, name));
@@ -120,9 +140,11 @@ impl Types {
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                     let size = entry.attr_value(DW_AT_byte_size);
                     if let Some(size) = size.and_then(|size| size.udata_value()) {
-                        self.structures.insert(entry.offset(), (size, whole));
+                        let structure = Structure { size, name: whole, parent };
+                        self.structures.insert(entry.offset(), structure);
                     }
                 }
+                gimli::DW_TAG_variant_part => self.enums.extend(parent),
                 gimli::DW_TAG_typedef => {
                     let of = entry.attr_value(DW_AT_type);
                     if let (Some(AttributeValue::UnitRef(of)), Some(name)) = (of, whole) {
@@ -138,15 +160,17 @@ impl Types {
     fn named(self) -> Vec<(u64, String)> {
         let mut structures = self.structures;
         for Typedef { of, name, is_preferred } in self.typedefs {
-            if let Some((_, known)) = structures.get_mut(&of)
-                && (is_preferred || known.is_none())
+            if let Some(structure) = structures.get_mut(&of)
+                && (is_preferred || structure.name.is_none())
             {
-                *known = Some(name);
+                structure.name = Some(name);
             }
         }
-        let named = structures.into_values();
-        let named = named.filter_map(|(size, name)| name.map(|name| (size, name)));
-        named.filter(|(size, name)| *size > NOISE && is_own(name)).collect()
+        let is_variant =
+            |it: &Structure| it.parent.is_some_and(|parent| self.enums.contains(&parent));
+        let whole = structures.into_values().filter(|it| !is_variant(it) && it.size > NOISE);
+        let named = whole.filter_map(|it| it.name.map(|name| (it.size, shown(name))));
+        named.filter(|(_, name)| is_own(name)).collect()
     }
 }
 
@@ -180,11 +204,24 @@ impl Scope {
     }
 }
 
+/// The name that a table shows: `fetch::{async fn}` for `fetch::{async_fn_env#0}`.
+fn shown(mut name: String) -> String {
+    for (begin, plain) in ASYNC {
+        let found = name.rfind(&format!("::{begin}")).map(|at| at + 2);
+        let end = found.and_then(|at| Some((at, at + name[at..].find('}')?)));
+        if let Some((at, end)) = end {
+            name.replace_range(at..=end, plain);
+        }
+    }
+    name
+}
+
 /// Whether it is no type of the C library or of a compiler.
 fn is_own(name: &str) -> bool {
     let plain = name.split('<').next().unwrap_or(name);
     let name = plain.rsplit("::").next().unwrap_or(plain);
-    !name.starts_with(['_', '{']) && name != "FILE"
+    let is_async = ASYNC.iter().any(|(_, plain)| name == *plain);
+    (is_async || !name.starts_with(['_', '{'])) && name != "FILE"
 }
 
 #[cfg(test)]
@@ -222,10 +259,15 @@ mod tests {
     #[test]
     fn a_typedef_of_c_replaces_the_name_of_its_structure() {
         let mut types = Types::default();
-        types.structures.insert(UnitOffset(1), (100, Some("tag".into())));
-        types.structures.insert(UnitOffset(2), (100, None));
-        types.structures.insert(UnitOffset(3), (64, Some("small".into())));
-        types.structures.insert(UnitOffset(4), (216, Some("_IO_FILE".into())));
+        for (at, size, name) in [
+            (1, 100, Some("tag")),
+            (2, 100, None),
+            (3, 64, Some("small")),
+            (4, 216, Some("_IO_FILE")),
+        ] {
+            let structure = Structure { size, name: name.map(str::to_owned), parent: None };
+            types.structures.insert(UnitOffset(at), structure);
+        }
         types.typedefs.push(typedef(1, "widget", true));
         types.typedefs.push(typedef(9, "pointer", true));
         assert_eq!(types.named(), [(100, "widget".to_owned())]);
@@ -285,5 +327,51 @@ mod tests {
             tool("dwz", &[m, &shared, name, &shared, &built, &other]);
             assert_eq!(types_in(&built), [expected], "{language}");
         }
+    }
+
+    #[test]
+    fn variants_of_rust_are_not_types() {
+        let text = r#"
+            use std::hint::black_box;
+            enum Shape { Point(u8), Path { all: [u64; 20], count: u8 }, Nothing }
+            enum One<T> { Only(T, [u64; 30]) }
+            struct Widget { name: [u8; 100] }
+            async fn leaf(all: [u8; 80]) -> u8 {
+                black_box(&all);
+                std::future::ready(()).await;
+                all[1]
+            }
+            struct Server { port: u8 }
+            impl Server {
+                async fn fetch<T>(&self, all: [T; 70]) -> u8 {
+                    black_box(&all);
+                    leaf([self.port; 80]).await + size_of_val(&all) as u8
+                }
+            }
+            fn main() {
+                black_box(Box::new([Shape::Point(1), Shape::Path { all: [1; 20], count: 2 }]));
+                black_box(Box::new((Shape::Nothing, One::Only(1u8, [2; 30]))));
+                black_box(Box::new(Widget { name: [1; 100] }));
+                black_box(Box::pin(Server { port: 1 }.fetch([1u16; 70])));
+                let all = [7u64; 50];
+                let sum: Box<dyn Fn() -> u64> = Box::new(move || all.iter().sum());
+                black_box(sum());
+                black_box(Box::pin(async move { leaf([1; 80]).await + all[3] as u8 }));
+            }"#;
+        let directory = Directory::new("rust-variants");
+        let flags = ["--edition", "2024", "--crate-name", "x"];
+        let types = types_of(&directory, "rustc", &flags, text);
+        let own = types.iter().map(|it| it.split_once(' ').map_or("", |(_, name)| name));
+        let mut own: Vec<&str> = own.filter(|name| name.starts_with("x::")).collect();
+        own.sort_unstable();
+        let expected = [
+            "x::One<u8>",
+            "x::Shape",
+            "x::Widget",
+            "x::leaf::{async fn}",
+            "x::main::{async block}",
+            "x::{impl#0}::fetch::{async fn}<u16>",
+        ];
+        assert_eq!(own, expected, "{types:?}");
     }
 }
