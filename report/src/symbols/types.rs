@@ -13,17 +13,9 @@ use super::image::Slice;
 /// Types of at most this size are so many that a size says nothing.
 const NOISE: u64 = 64;
 /// The outermost namespaces of types that are not the program's own.
-const FOREIGN: [&str; 9] = [
-    "std",
-    "core",
-    "alloc",
-    "hashbrown",
-    "__gnu_cxx",
-    "__cxxabiv1",
-    "gimli",
-    "addr2line",
-    "object",
-];
+const FOREIGN: [&str; 3] = ["std", "__gnu_cxx", "__cxxabiv1"];
+/// Crates of Rust's standard library. A program in another language may have such namespaces.
+const CRATES: [&str; 6] = ["core", "alloc", "hashbrown", "gimli", "addr2line", "object"];
 
 /// What a namespace without a name is called in names of functions.
 const ANONYMOUS: &str = "(anonymous namespace)";
@@ -50,6 +42,7 @@ pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     C,
+    Rust,
     Other,
     /// `dwz` makes units that do not say it.
     Unknown,
@@ -68,9 +61,16 @@ impl Language {
                 | gimli::DW_LANG_C17
                 | gimli::DW_LANG_ObjC,
             )) => Language::C,
+            Some(AttributeValue::Language(gimli::DW_LANG_Rust)) => Language::Rust,
             Some(_) => Language::Other,
             None => Language::Unknown,
         }
+    }
+
+    /// Whether an outermost namespace belongs to a standard library.
+    fn is_foreign(self, namespace: &str) -> bool {
+        let has_crates = matches!(self, Language::Rust | Language::Unknown);
+        FOREIGN.contains(&namespace) || (has_crates && CRATES.contains(&namespace))
     }
 
     /// Whether a typedef at a depth stands in place of the name that a structure has. In C++ it is
@@ -78,7 +78,7 @@ impl Language {
     fn prefers_typedef(self, depth: isize) -> bool {
         match self {
             Language::C => true,
-            Language::Other => false,
+            Language::Rust | Language::Other => false,
             // A typedef inside a namespace or a class is not of C.
             Language::Unknown => depth == 1,
         }
@@ -115,14 +115,14 @@ impl Types {
     fn read(&mut self, unit: UnitRef<'_, Slice>) {
         let language = Language::of(unit);
         let mut entries = unit.entries();
-        // The depth of the namespace that is left out, while inside it.
-        let mut foreign: Option<isize> = None;
+        // Whether the outermost namespace around the entry is left out.
+        let mut is_foreign = false;
         let mut scope = Scope::default();
         // The entry that is read, and those that it is inside.
         let mut path = Vec::new();
         while let Ok(Some(entry)) = entries.next_dfs() {
             let depth = entry.depth();
-            foreign = foreign.filter(|outside| depth > *outside);
+            is_foreign &= depth > 1;
             path.truncate(usize::try_from(depth).unwrap_or(0));
             let parent = path.last().copied();
             path.push(entry.offset());
@@ -131,12 +131,10 @@ impl Types {
             let whole = name.as_deref().map(|name| scope.name_at(depth, name));
             scope.enter(entry.tag(), depth, name.as_deref());
             match entry.tag() {
-                gimli::DW_TAG_namespace
-                    if name.as_deref().is_some_and(|name| FOREIGN.contains(&name)) =>
-                {
-                    foreign = foreign.or(Some(depth));
+                gimli::DW_TAG_namespace if depth == 1 => {
+                    is_foreign = name.is_some_and(|name| language.is_foreign(&name));
                 }
-                _ if foreign.is_some() => {}
+                _ if is_foreign => {}
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                     let size = entry.attr_value(DW_AT_byte_size);
                     if let Some(size) = size.and_then(|size| size.udata_value()) {
@@ -373,5 +371,28 @@ mod tests {
             "x::{impl#0}::fetch::{async fn}<u16>",
         ];
         assert_eq!(own, expected, "{types:?}");
+    }
+
+    #[test]
+    fn only_outermost_namespaces_of_a_language_are_those_of_its_libraries() {
+        let directory = Directory::new("foreign");
+        let text = "namespace core { struct Cache { char a[200]; } cache; }
+            namespace shop { namespace std { struct Shelf { char a[201]; } shelf; } }
+            namespace std { struct Any { char a[202]; } any; }
+            namespace __gnu_cxx { struct Any { char a[203]; } any; }";
+        let expected = ["200 core::Cache", "201 shop::std::Shelf"];
+        assert_eq!(types_of(&directory, "g++", &CPP, text), expected);
+        let text = "mod core { pub struct Cache(pub [u8; 200]); }
+            mod std { pub struct Shelf(pub [u8; 201]); }
+            fn main() {
+                ::std::hint::black_box(Box::new(core::Cache([1; 200])));
+                ::std::hint::black_box(Box::new(std::Shelf([1; 201])));
+            }";
+        let flags = ["--edition", "2024", "--crate-name", "x"];
+        let types = types_of(&directory, "rustc", &flags, text);
+        let is_of = |begin: &str| types.iter().filter(|it| it.contains(begin)).count();
+        assert!(types.contains(&"200 x::core::Cache".to_owned()), "{types:?}");
+        assert!(types.contains(&"201 x::std::Shelf".to_owned()), "{types:?}");
+        assert_eq!([" core::", " alloc::", " std::"].map(is_of), [0; 3], "{types:?}");
     }
 }
