@@ -5,9 +5,18 @@
 //! search.
 
 use crate::library_names::{
-    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, RUST_BEGIN,
-    SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
+    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, RUST_BARE,
+    RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
 };
+
+/// A function by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function<'a> {
+    /// The name, demangled.
+    pub(crate) name: &'a str,
+    /// Whether it may be written in Rust: nothing says that it is not.
+    pub(crate) may_be_rust: bool,
+}
 
 /// A container and its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,12 +80,13 @@ impl Type {
 }
 
 /// Returns the type of the blocks that a stack allocates; the functions are innermost first.
-pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = Function<'a>>) -> Option<String> {
     let mut found: Option<Type> = None;
     let mut is_string = false;
     // What starts the program, or a thread, allocates no block for it.
-    let of_program = |name: &&str| is_library(name) && !name.contains(RUST_BEGIN);
-    for name in functions.take_while(of_program) {
+    let is_inside =
+        |function: &Function<'_>| is_library(*function) && !function.name.contains(RUST_BEGIN);
+    for Function { name, .. } in functions.take_while(is_inside) {
         let path = name.trim_start_matches('<');
         is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
         let Some(next) = type_of(name) else { continue };
@@ -97,15 +107,16 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
 ///
 /// Rust's `drop_in_place<Box<Widget>>` names the type where the methods that it calls do not. What
 /// is farther out is the type of what contains the block.
-pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = Function<'a>>) -> Option<String> {
     let mut inner = Vec::new();
     let mut found: Option<Type> = None;
-    let is_inside = |name: &&str| {
-        is_library(name) && !SHARED_POINTERS.iter().any(|begin| name.starts_with(begin))
+    let is_inside = |function: &Function<'_>| {
+        let is_shared = SHARED_POINTERS.iter().any(|begin| function.name.starts_with(begin));
+        is_library(*function) && !is_shared
     };
-    for name in functions.take_while(is_inside) {
-        let Some(dropped) = dropped(name) else {
-            inner.push(name);
+    for function in functions.take_while(is_inside) {
+        let Some(dropped) = dropped(function.name) else {
+            inner.push(function);
             continue;
         };
         if dropped == "alloc::string::String" && found.as_ref().is_none_or(Type::is_bytes) {
@@ -137,15 +148,17 @@ fn dropped(name: &str) -> Option<&str> {
 }
 
 /// Whether a function belongs to a standard library, or to one of the containers of others.
-pub(crate) fn is_library(name: &str) -> bool {
-    let mut name = name.trim_start_matches(['<', '&']).trim_start_matches("mut ");
+pub(crate) fn is_library(function: Function<'_>) -> bool {
+    let mut name = function.name.trim_start_matches(['<', '&']).trim_start_matches("mut ");
     // A method of a library's trait, for a type that belongs to no crate: `<T as alloc::…>::f`.
     if let Some((own, library)) = name.split_once(" as ")
         && !own.contains("::")
     {
         name = library;
     }
-    LIBRARIES.iter().chain(&BARE).any(|library| name.starts_with(library))
+    let is_any = |begins: &[&str]| begins.iter().any(|begin| name.starts_with(begin));
+    let is_rust = || is_any(&RUST_LIBRARIES) || is_any(&RUST_BARE);
+    is_any(&LIBRARIES) || is_any(&BARE) || (function.may_be_rust && is_rust())
 }
 
 /// The container of a method and its elements.
@@ -291,7 +304,12 @@ mod tests {
 
     /// The type that some functions name; `<` separates them, innermost first.
     fn of(functions: &str) -> Option<String> {
-        of_functions(functions.split(" < "))
+        of_functions(functions.split(" < ").map(unknown))
+    }
+
+    /// A function of a language that is not known.
+    fn unknown(name: &str) -> Function<'_> {
+        Function { name, may_be_rust: true }
     }
 
     #[test]
@@ -437,7 +455,7 @@ mod tests {
 
     #[test]
     fn functions_that_drop_name_the_type() {
-        let of = |functions: &str| of_deletion(functions.split(" < "));
+        let of = |functions: &str| of_deletion(functions.split(" < ").map(unknown));
         for (functions, expected) in [
             (
                 "<alloc::boxed::Box<T,A> as core::ops::drop::Drop>::drop < \
@@ -524,9 +542,31 @@ mod tests {
             ("<alloc::vec::Vec<x::W> as x::Shape>::f", true),
             ("_ZSt11make_sharedI4CrowJEESt10shared_ptrINSt9enable_ifIXntsr", true),
             ("_ZN4Crow3flyEv", false),
+            ("map_fold<u8, x::W>", true),
+            ("map_fold", false),
         ] {
-            assert_eq!(is_library(name), expected, "{name}");
+            assert_eq!(is_library(unknown(name)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn namespaces_of_other_languages_are_not_crates_of_rust() {
+        for (name, expected) in [
+            ("core::Cache::fill", false),
+            ("alloc::Pool<Widget>::take", false),
+            ("hashbrown::Table::grow", false),
+            ("call_once<int>", false),
+            ("std::vector<Widget>::reserve", true),
+            ("_M_create", true),
+        ] {
+            let function = Function { name, may_be_rust: false };
+            assert_eq!(is_library(function), expected, "{name}");
+            assert!(is_library(unknown(name)), "{name}");
+        }
+        let names = ["core::Cache::fill", "std::vector<Job, std::allocator<Job> >::emplace_back"];
+        let of =
+            |may_be_rust| of_functions(names.iter().map(|name| Function { name, may_be_rust }));
+        assert_eq!([of(false), of(true)], [None, Some("vector<Job>".to_owned())]);
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub(crate) fn site<'a>(calls: &'a [Frame], symbols: &Symbols) -> Option<&'a Fram
 
 /// Whether a function is one of a standard library, of Rust, C++ or C.
 fn is_of_library(frame: &Frame, symbols: &Symbols) -> bool {
-    frame.of_system || is_library(name(frame, symbols))
+    frame.of_system || is_library(symbols.function(frame.function))
 }
 
 fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {

@@ -19,18 +19,22 @@ pub(crate) const SYSTEM_LIBRARIES: [&str; 13] = [
 ];
 /// The outer end of every stack of a Rust program, or of one of its threads.
 pub(crate) const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
-/// What the names of functions of standard libraries begin with, without a leading `<`.
-pub(crate) const LIBRARIES: [&str; 17] = [
+/// What the names of functions of standard libraries of any language begin with, without a leading
+/// `<`.
+pub(crate) const LIBRARIES: [&str; 6] = [
     // Names of C++ that nothing could demangle.
     "_ZSt",
     "_ZNSt",
     "_ZNKSt",
     "_ZN9__gnu_cxx",
+    "std::",
+    "__gnu_cxx::",
+];
+/// As [`LIBRARIES`], of Rust only: a program in another language may have such namespaces.
+pub(crate) const RUST_LIBRARIES: [&str; 11] = [
     "alloc::",
     "core::",
-    "std::",
     "hashbrown::",
-    "__gnu_cxx::",
     "indexmap::",
     "smallvec::",
     // Methods of Rust's own types: `<str>::repeat`, `<[T]>::to_vec`.
@@ -42,8 +46,9 @@ pub(crate) const LIBRARIES: [&str; 17] = [
     "impl [",
 ];
 /// What the names of such functions begin with when debug information has no more of them.
-pub(crate) const BARE: [&str; 6] =
-    ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
+pub(crate) const BARE: [&str; 3] = ["_M_", "_S_", "__invoke"];
+/// As [`BARE`], of Rust only.
+pub(crate) const RUST_BARE: [&str; 3] = ["exchange_malloc", "map_fold<", "call_once<"];
 /// What the names of functions begin with that make strings.
 pub(crate) const STRINGS: [&str; 4] =
     ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::block_type::Function;
 use crate::calls;
 use crate::error::Result;
 use crate::profile::Profile;
@@ -85,6 +86,11 @@ impl Report {
         &self.symbols.functions()[function]
     }
 
+    /// The functions of a stack, innermost first, with those that were inlined.
+    pub(crate) fn functions_of(&self, stack: usize) -> impl Iterator<Item = Function<'_>> {
+        self.stack(stack).iter().map(|frame| self.symbols.function(frame.function))
+    }
+
     /// All functions, files and types.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
@@ -145,6 +151,12 @@ mod tests {
                 "main > f > std::a > std::b > f::{{closure}} > std::c",
                 &["std::c", "f::{{closure}}", "std::a", "f", "main"],
                 "f::{{closure}}",
+            ),
+            // A namespace of C++ that has the name of a crate.
+            (
+                "main > _ZN4core5Cache4fillEv > std::a > std::b",
+                &["std::a", "core::Cache::fill", "main"],
+                "core::Cache::fill",
             ),
         ] {
             let report = report(path);

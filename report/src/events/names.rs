@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::decoder::{Event, Kind};
 use super::old::OldBlock;
 use super::recording::Recording;
-use crate::block_type::{of_deletion, of_functions};
+use crate::block_type::{Function, of_deletion, of_functions};
 use crate::calls;
 use crate::error::Result;
 use crate::profile::{Location, Profile};
@@ -117,8 +117,12 @@ impl<'a> Names<'a> {
 
     /// The names of a stack, innermost first.
     pub(super) fn functions(&self, stack: u32) -> impl Iterator<Item = &str> {
+        self.functions_of(stack).map(|function| function.name)
+    }
+
+    fn functions_of(&self, stack: u32) -> impl Iterator<Item = Function<'_>> {
         let functions = self.functions[stack as usize].iter();
-        functions.map(|function| self.symbols.functions()[*function as usize].as_str())
+        functions.map(|function| self.symbols.function(*function as usize))
     }
 
     /// The innermost function of the program in a stack, with its line.
@@ -145,7 +149,7 @@ impl<'a> Names<'a> {
         if let Some(known) = self.types.by_allocation.get(&stack) {
             return known.clone();
         }
-        let found = of_functions(self.functions(stack)).map(Rc::from);
+        let found = of_functions(self.functions_of(stack)).map(Rc::from);
         self.types.by_allocation.insert(stack, found.clone());
         found
     }
@@ -159,7 +163,7 @@ impl<'a> Names<'a> {
         if let Some(known) = self.types.by_deletion.get(&event.stack) {
             return known.clone();
         }
-        let found = of_deletion(self.functions(event.stack)).map(Rc::from);
+        let found = of_deletion(self.functions_of(event.stack)).map(Rc::from);
         self.types.by_deletion.insert(event.stack, found.clone());
         found
     }

@@ -46,8 +46,7 @@ fn types(report: &Report, blocks: &[Block]) -> Types {
     let mut types: Types = report.symbols().types().into_iter().collect();
     let mut seen = HashSet::new();
     for block in blocks.iter().filter(|block| seen.insert((block.stack, block.size))) {
-        let frames = report.stack(block.stack).iter();
-        let named = of_functions(frames.map(|frame| report.function(frame.function)));
+        let named = of_functions(report.functions_of(block.stack));
         types.extend(named.map(|name| (block.size, name)));
     }
     types

@@ -86,7 +86,9 @@ impl File {
             return function.id;
         }
         let id = self.profile.function.len() as u64 + 1;
-        let filename = self.string(&format!("{name}.c"));
+        // Names with namespaces are those of Rust.
+        let ending = if name.contains("::") { "rs" } else { "c" };
+        let filename = self.string(&format!("{name}.{ending}"));
         self.profile.function.push(Function { id, name: place, filename, ..Function::default() });
         let line = vec![Line { function_id: id, line: id as i64 }];
         let location = Location { id, address: 0x1000 * id, line, ..Location::default() };

@@ -33,6 +33,15 @@ pub(crate) fn type_name(mangled: &str) -> Option<String> {
     text.strip_prefix(WHAT).map(without_abi_tags)
 }
 
+/// Whether a function may be written in Rust: neither its name, as its symbol has it, nor the name
+/// of its source file says that it is not. Both may be empty.
+pub(super) fn may_be_rust(raw: &str, file: &str) -> bool {
+    let plain = plain(raw);
+    // Files of C++ libraries have names without a dot.
+    let is_other = |(_, ending): (&str, &str)| !ending.contains('/') && ending != "rs";
+    is_rust(plain) || !(plain.starts_with("_Z") || file.rsplit_once('.').is_some_and(is_other))
+}
+
 /// Whether it is a name of Rust, in either form.
 pub(crate) fn is_rust(name: &str) -> bool {
     name.starts_with("_R") || is_legacy_rust(name)
@@ -202,6 +211,24 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(type_name(mangled).as_deref(), name, "{mangled}");
+        }
+    }
+
+    #[test]
+    fn a_name_or_a_file_of_another_language_is_known() {
+        for (raw, file, expected) in [
+            ("_ZN4core5Cache4fillEv", "", false),
+            ("_ZN4core5Cache4fillEv.cold", "", false),
+            ("_ZN4core5cache17h0123456789abcdefE.llvm.12", "", true),
+            ("_RNvCs1234_7mycrate3foo", "", true),
+            ("core::fill", "", true),
+            ("core::fill", "/x/.cache/vector", true),
+            ("core::fill", "/rustc/1/library/core/src/mem/mod.rs", true),
+            ("core::fill", "/x.rs/cache.cc", false),
+            ("map_fold", "map.c", false),
+            ("", "", true),
+        ] {
+            assert_eq!(may_be_rust(raw, file), expected, "{raw} in {file}");
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Place {
     pub(super) line: u32,
     /// The first address of the function, if it is not inlined.
     pub(super) start: Option<u64>,
+    /// Whether it may be written in Rust.
+    pub(super) may_be_rust: bool,
 }
 
 /// The name of an entry, and what stands before it.
@@ -168,7 +170,7 @@ impl Debug {
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
             let line = location.and_then(|location| location.line).unwrap_or(0);
-            out.push(Place { function, mangled, file, line, start: None });
+            out.push(Place { function, mangled, file, line, ..Place::default() });
             if let (Some(last), true) = (out.last_mut(), start.is_some()) {
                 last.start = start;
             }

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::block_type::Function;
 use crate::library_names::SYSTEM_LIBRARIES;
 use crate::profile::{Line, Location, Mapping, Profile};
 pub(crate) use crate::terminal::printable;
@@ -95,6 +96,11 @@ impl Symbols {
         self.overloads.told_apart(self.functions.names())
     }
 
+    /// A function, by its number.
+    pub(crate) fn function(&self, number: usize) -> Function<'_> {
+        self.functions.of(number)
+    }
+
     /// The frames of a location, innermost first. There is at least one.
     pub fn location(&self, location: usize) -> &[Frame] {
         &self.locations[location]
@@ -119,8 +125,8 @@ impl Symbols {
     /// The frame of a line that the profile has.
     fn frame<'a>(&mut self, line: &'a Line, known: &mut Known<'a>) -> Frame {
         let mangled = line.function.as_str();
-        let function =
-            known.functions.entry(mangled).or_insert_with(|| self.functions.demangled(mangled));
+        let number = || self.functions.demangled(mangled, &line.file);
+        let function = known.functions.entry(mangled).or_insert_with(number);
         let file = known.files.entry(&line.file);
         let file = file.or_insert_with(|| printable(line.file.clone()).into());
         let number = u32::try_from(line.line).unwrap_or(0);
@@ -151,7 +157,8 @@ impl Symbols {
         let of_mapping = |mapping: usize| self.files.of.get(mapping).copied().flatten();
         let module = location.mapping.and_then(of_mapping);
         let frame = |place: Place| {
-            let function = self.functions.number(place.function.unwrap_or_default());
+            let function =
+                self.functions.number(place.function.unwrap_or_default(), place.may_be_rust);
             let file: Rc<str> = printable(place.file).into();
             let begin = module.zip(place.start);
             let known =

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::demangle::{demangle, is_legacy_rust};
+use super::demangle::{demangle, is_legacy_rust, may_be_rust};
 use super::dwarf::{Debug, Place, with_arguments};
 use super::image::{Image, Symbol};
 use super::library::qualified;
@@ -156,6 +156,9 @@ impl Module {
         }
         let is_bare = symbol.is_none() && places.iter().any(|place| place.function.is_none());
         for place in &mut places {
+            // What is inlined may be of another language than the function around it.
+            let raw = symbol.filter(|_| place.file.is_empty()).map_or("", |it| it.name.as_str());
+            place.may_be_rust = may_be_rust(raw, &place.file);
             if place.function.is_none() {
                 let name = symbol.map(|symbol| demangle(&symbol.name));
                 place.function =
@@ -290,6 +293,26 @@ mod tests {
         let directory = Directory::new("bare-symbol");
         for flag in ["-g", "-g0"] {
             assert_eq!(name_of_inner(&directory, flag), "inner", "{flag}");
+        }
+    }
+
+    #[test]
+    fn functions_of_cpp_are_not_of_rust_with_and_without_debug_information() {
+        let directory = Directory::new("languages");
+        let (code, library) = (directory.0.join("code.cc"), directory.0.join("libx.so"));
+        let text = "namespace core { int fill(int a) { return a * 3; } }";
+        std::fs::write(&code, text).expect("written");
+        for (flag, file) in [("-g", "code.cc"), ("-g0", "")] {
+            let flags = [flag, "-O1", "-shared", "-fPIC", "-o"].map(Path::new);
+            tool("g++", &[&flags[..], &[&library, &code]].concat());
+            let symbols = tool("nm", &[&library]);
+            let line = symbols.lines().find(|line| line.ends_with("fillEi")).expect("fill");
+            let address = u64::from_str_radix(&line[..16], 16).expect("an address");
+            let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
+            let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
+            let place = module.places(address + 1, &mapping).places.remove(0);
+            assert_eq!(place.function.as_deref(), Some("core::fill"), "{flag}");
+            assert!(place.file.ends_with(file) && !place.may_be_rust, "{flag}: {place:?}");
         }
     }
 

@@ -197,10 +197,7 @@ impl Types {
     /// Finds the types of all stacks.
     pub(crate) fn new(report: &Report) -> Types {
         let stacks = 0..report.profile().stacks.len();
-        let of = |stack| {
-            let frames = report.stack(stack).iter();
-            of_functions(frames.map(|frame| report.function(frame.function)))
-        };
+        let of = |stack| of_functions(report.functions_of(stack));
         let mut by_size: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for (size, name) in report.symbols().types() {
             by_size.entry(size).or_default().push(name);
