@@ -4,9 +4,12 @@
 //! standard library at the inner end of a stack name the type. Code of the program ends the
 //! search.
 
+use std::borrow::Cow;
+
 use crate::library_names::{
-    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, RUST_BARE,
-    RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
+    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MAKERS, MODULES, NODES, PARTS, RUST_BARE,
+    RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES, VALUE_TABLES, VALUES,
+    VERSIONS,
 };
 
 /// A function by its name.
@@ -68,6 +71,13 @@ impl Type {
     /// The map or set of C++ whose inside this is. Its first two arguments are the key, and what an
     /// entry holds.
     fn text_of_table(&self) -> Option<String> {
+        if let Some((_, map, set)) = VALUE_TABLES.iter().find(|(name, ..)| *name == self.container)
+        {
+            let entry = self.elements.first()?;
+            let pair = VALUES.iter().find_map(|begin| entry.strip_prefix(begin));
+            let pair = pair.and_then(|pair| pair.strip_suffix('>'));
+            return Some(pair.map_or(format!("{set}<{entry}>"), |pair| format!("{map}<{pair}>")));
+        }
         let (_, map, set) = TABLES.iter().find(|(inside, ..)| *inside == self.container)?;
         let [key, entry, ..] = self.elements.as_slice() else { return None };
         if key == entry {
@@ -87,9 +97,12 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = Function<'a>>) ->
     let is_inside =
         |function: &Function<'_>| is_library(*function) && !function.name.contains(RUST_BEGIN);
     for Function { name, .. } in functions.take_while(is_inside) {
+        let name = &*without_versions(name);
         let path = name.trim_start_matches('<');
         is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
-        let Some(next) = type_of(name) else { continue };
+        // What has made an object may have called others that made parts of it.
+        let maker = || found.is_none().then(|| type_of_maker(name)).flatten();
+        let Some(next) = type_of(name).or_else(maker) else { continue };
         let is_better = found.as_ref().is_none_or(|found| {
             (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
         });
@@ -111,7 +124,8 @@ pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = Function<'a>>) -> 
     let mut inner = Vec::new();
     let mut found: Option<Type> = None;
     let is_inside = |function: &Function<'_>| {
-        let is_shared = SHARED_POINTERS.iter().any(|begin| function.name.starts_with(begin));
+        let name = without_versions(function.name);
+        let is_shared = SHARED_POINTERS.iter().any(|begin| name.starts_with(begin));
         is_library(*function) && !is_shared
     };
     for function in functions.take_while(is_inside) {
@@ -200,6 +214,25 @@ fn type_of_node(node: &str) -> Option<Type> {
     Type::new(container, elements)
 }
 
+/// What a function of C++ returns: `std::make_unique<Widget>`.
+fn type_of_maker(name: &str) -> Option<Type> {
+    let (head, arguments) = generic(name.strip_prefix("std::")?)?;
+    let (_, container) = MAKERS.iter().find(|(maker, _)| *maker == head)?;
+    Type::new(container, split(arguments, ",").into_iter().take(1))
+}
+
+/// The name without the namespaces of versions of C++ libraries: `std::vector` for
+/// `std::__1::vector`.
+fn without_versions(name: &str) -> Cow<'_, str> {
+    let mut name = Cow::Borrowed(name);
+    for version in VERSIONS {
+        if name.contains(version) {
+            name = name.replace(version, "std::").into();
+        }
+    }
+    name
+}
+
 /// The container of a function that is known with its module only: `alloc::vec::push<Widget>`.
 fn type_of_module(parts: &[&str]) -> Option<Type> {
     let (function, modules) = parts.split_last()?;
@@ -268,8 +301,9 @@ fn element(argument: &str) -> Option<String> {
 
 /// An element without the parts of the library around it.
 pub(crate) fn plain(element: &str) -> String {
+    let bare = without_versions(element);
     for begin in AROUND {
-        if let Some(rest) = element.strip_prefix(begin) {
+        if let Some(rest) = bare.strip_prefix(begin) {
             let rest = rest.strip_suffix('>').unwrap_or(rest);
             return split(rest, ",").first().map_or("", |it| it.trim()).to_owned();
         }
@@ -451,6 +485,112 @@ mod tests {
         ] {
             assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
         }
+    }
+
+    #[test]
+    fn functions_that_make_an_object_name_the_type() {
+        for (functions, expected) in [
+            ("std::make_unique<Widget, int, char const (&) [2]>", Some("unique_ptr<Widget>")),
+            ("std::make_unique<int []>", Some("unique_ptr<int []>")),
+            ("std::make_unique_for_overwrite<Widget>", Some("unique_ptr<Widget>")),
+            ("std::__1::make_unique<Widget, int>", Some("unique_ptr<Widget>")),
+            // The text of a string inside the object.
+            (
+                "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> \
+                 >::_M_create < std::make_unique<std::__cxx11::basic_string<char, \
+                 std::char_traits<char>, std::allocator<char> >, char const (&) [34]>",
+                Some("std::string"),
+            ),
+            ("shop::make_unique<Widget>", None),
+            ("std::make_pair<Widget, int>", None),
+        ] {
+            assert_eq!(of(functions).as_deref(), expected, "{functions}");
+        }
+    }
+
+    /// The names are those that clang 14 makes with and without `-O2`.
+    #[test]
+    fn functions_of_libcpp_name_the_type() {
+        for (functions, expected) in [
+            (
+                "std::__1::__split_buffer<Widget, std::__1::allocator<Widget>&>::__split_buffer < \
+                 std::__1::vector<Widget, std::__1::allocator<Widget> >::reserve",
+                "vector<Widget>",
+            ),
+            (
+                "std::__ndk1::vector<Widget, std::__ndk1::allocator<Widget> >::reserve",
+                "vector<Widget>",
+            ),
+            (
+                "std::__1::basic_string<char, std::__1::char_traits<char>, \
+                 std::__1::allocator<char> >::__grow_by_and_replace",
+                "std::string",
+            ),
+            (
+                "std::__1::__tree<std::__1::__value_type<int, Widget>, \
+                 std::__1::__map_value_compare<int, std::__1::__value_type<int, Widget>, \
+                 std::__1::less<int>, true>, std::__1::allocator<std::__1::__value_type<int, \
+                 Widget> > >::__construct_node<int const&>",
+                "map<int, Widget>",
+            ),
+            (
+                "std::__1::map<int, Widget, std::__1::less<int>, \
+                 std::__1::allocator<std::__1::pair<int const, Widget> > >::operator[]",
+                "map<int, Widget>",
+            ),
+            (
+                "std::__1::__tree<int, Less, std::__1::allocator<int> >::__construct_node<int>",
+                "set<int>",
+            ),
+            (
+                "std::__1::__hash_table<std::__1::__hash_value_type<int, Widget>, \
+                 std::__1::__unordered_map_hasher<int, std::__1::__hash_value_type<int, Widget>, \
+                 std::__1::hash<int>, std::__1::equal_to<int>, true>, \
+                 std::__1::__unordered_map_equal<int, std::__1::__hash_value_type<int, Widget>, \
+                 std::__1::equal_to<int>, std::__1::hash<int>, true>, \
+                 std::__1::allocator<std::__1::__hash_value_type<int, Widget> > >::__rehash",
+                "unordered_map<int, Widget>",
+            ),
+            (
+                "std::__1::__hash_table<int, std::__1::hash<int>, std::__1::equal_to<int>, \
+                 std::__1::allocator<int> >::__emplace_unique_key_args<int, int const&>",
+                "unordered_set<int>",
+            ),
+            (
+                "std::__1::allocator<std::__1::__shared_ptr_emplace<Widget, \
+                 std::__1::allocator<Widget> > >::allocate",
+                "Widget",
+            ),
+            ("std::__1::list<Widget, std::__1::allocator<Widget> >::push_back", "list<Widget>"),
+        ] {
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn functions_of_libcpp_that_drop_name_the_type() {
+        for (functions, expected) in [
+            (
+                "std::__1::__shared_weak_count::__release_weak < \
+                 std::__1::shared_ptr<W>::~shared_ptr",
+                None,
+            ),
+            (
+                "std::__1::vector<int>::~vector < std::__1::__shared_ptr_emplace<W, \
+                 std::__1::allocator<W> >::__on_zero_shared",
+                Some("vector<int>"),
+            ),
+            ("std::__1::__shared_ptr_emplace<W, std::__1::allocator<W> >::__on_zero_shared", None),
+        ] {
+            let found = of_deletion(functions.split(" < ").map(unknown));
+            assert_eq!(found.as_deref(), expected, "{functions}");
+        }
+    }
+
+    #[test]
+    fn classes_keep_the_name_that_they_have() {
+        let emplaced = "std::__1::__shared_ptr_emplace<W, std::__1::allocator<W> >";
+        assert_eq!([plain(emplaced), plain("std::__1::Any")], ["W", "std::__1::Any"]);
     }
 
     #[test]

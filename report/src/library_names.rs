@@ -54,8 +54,18 @@ pub(crate) const STRINGS: [&str; 4] =
     ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];
 /// What the names of functions begin with that delete a block of shared pointers, which has a
 /// v-table, or an object with all that belongs to it. They do not tell the type of other blocks.
-pub(crate) const SHARED_POINTERS: [&str; 4] =
-    ["std::_Sp_counted_", "std::__shared_count", "std::__shared_ptr<", "std::shared_ptr<"];
+pub(crate) const SHARED_POINTERS: [&str; 7] = [
+    "std::_Sp_counted_",
+    "std::__shared_count",
+    "std::__shared_ptr<",
+    "std::shared_ptr<",
+    // Of libc++.
+    "std::__shared_weak_count",
+    "std::__shared_ptr_emplace<",
+    "std::__shared_ptr_pointer<",
+];
+/// Namespaces inside `std` that a version of a library has, and that programs do not name.
+pub(crate) const VERSIONS: [&str; 3] = ["std::__1::", "std::__ndk1::", "std::__cxx11::"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
 pub(crate) const HELPERS: [&str; 17] = [
     "std::_Select1st<",
@@ -135,10 +145,18 @@ pub(crate) const TABLES: [(&str, &str, &str); 3] = [
     ("_Map_base", "unordered_map", "unordered_set"),
     ("_Rb_tree", "map", "set"),
 ];
+/// As [`TABLES`], of libc++, whose tables have one argument for both key and value.
+pub(crate) const VALUE_TABLES: [(&str, &str, &str); 2] =
+    [("__tree", "map", "set"), ("__hash_table", "unordered_map", "unordered_set")];
+/// What an entry of such a map is.
+pub(crate) const VALUES: [&str; 2] = ["std::__value_type<", "std::__hash_value_type<"];
+/// Functions of `std` that make an object, and what they return.
+pub(crate) const MAKERS: [(&str, &str); 2] =
+    [("make_unique", "unique_ptr"), ("make_unique_for_overwrite", "unique_ptr")];
 /// Parts of libraries around an element, which is their first argument.
 pub(crate) const AROUND: [&str; 6] = [
     "std::_Sp_counted_ptr_inplace<",
-    "std::__1::__shared_ptr_emplace<",
+    "std::__shared_ptr_emplace<",
     "std::_List_node<",
     "alloc::sync::ArcInner<",
     "alloc::rc::RcInner<",
