@@ -50,7 +50,7 @@ mod tree;
 mod random;
 #[cfg(not(loom))]
 mod marks;
-
+#[cfg(not(loom))]
 mod stacks;
 #[cfg(not(loom))]
 mod position;

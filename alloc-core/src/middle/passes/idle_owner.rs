@@ -42,7 +42,7 @@ pub(crate) fn pass(owner: &'static Owner, now: u64, period: u64, patience: u64) 
         state.idle_since = now;
         state.at_rest = false;
         // Its thread takes in by itself only what is of the classes that it requests.
-        for class in SizeClass::all() {
+        for class in SizeClass::all().filter(|class| !owner.pending(*class).is_empty()) {
             owned_drain::drain(owner, &mut state, class);
         }
         return Some(now + period);
