@@ -71,7 +71,7 @@ impl Sized {
 }
 
 /// A place of a chain: the function, and the distance of the call from its beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// The function's place among [`Exact::names`].
     pub(super) function: usize,

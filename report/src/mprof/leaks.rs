@@ -16,7 +16,9 @@ const TITLE: &str =
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path {
     is_whole: bool,
-    links: Vec<Link>,
+    /// The number of the name of each function, and the distance of the call. Chains of the same
+    /// names are one.
+    links: Vec<(usize, u64)>,
 }
 
 /// Returns the table; nothing if nothing is kept.
@@ -47,11 +49,8 @@ fn leaking(report: &Report, blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)>
     let mut paths: BTreeMap<Path, Cell> = BTreeMap::new();
     for block in blocks {
         let shown = block.chain.iter().take(DEPTH).rev();
-        // Chains of the same names are one.
-        let links = shown.map(|link| match leaks {
-            Leaks::WithOffsets => Link { function: 0, ..*link },
-            _ => Link { function: 0, offset: 0, ..*link },
-        });
+        let has_offsets = leaks == Leaks::WithOffsets;
+        let links = shown.map(|link| (link.name, if has_offsets { link.offset } else { 0 }));
         let path = Path { is_whole: is_whole(report, &block.chain), links: links.collect() };
         paths.entry(path).or_default().add(&block.cell);
     }
@@ -103,10 +102,10 @@ fn row(cell: &Cell, total: &Cell, has_frees: bool) -> String {
 
 fn name(report: &Report, path: &Path, leaks: Leaks) -> String {
     let mut text = if path.is_whole { "|| " } else { "..." }.to_owned();
-    for link in &path.links {
-        text += &format!("> {}", report.function(link.name));
+    for (name, offset) in &path.links {
+        text += &format!("> {}", report.function(*name));
         if leaks == Leaks::WithOffsets {
-            text += &format!("+{}", link.offset);
+            text += &format!("+{offset}");
         }
         text.push(' ');
     }

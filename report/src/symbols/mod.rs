@@ -25,7 +25,7 @@ use functions::Functions;
 use module::Module;
 pub use module::Search;
 pub(crate) use overloads::Exact;
-use overloads::Overloads;
+use overloads::{KnownBy, Overloads};
 
 /// What the system adds to the path of a file that was replaced or removed.
 const DELETED: &str = " (deleted)";
@@ -130,7 +130,7 @@ impl Symbols {
         let file = known.files.entry(&line.file);
         let file = file.or_insert_with(|| printable(line.file.clone()).into());
         let number = u32::try_from(line.line).unwrap_or(0);
-        let exact = overloads::Known { name: *function, mangled, begin: None, file };
+        let exact = KnownBy { name: *function, mangled, begin: None, file };
         let exact = self.overloads.number(exact);
         let file = Rc::clone(file);
         Frame { function: *function, exact, file, line: number, offset: 0, of_system: false }
@@ -154,15 +154,13 @@ impl Symbols {
             let function = Some(format!("{:#x}", location.address));
             places.push(Place { function, ..Place::default() });
         }
-        let of_mapping = |mapping: usize| self.files.of.get(mapping).copied().flatten();
-        let module = location.mapping.and_then(of_mapping);
+        let module = location.mapping.and_then(|mapping| self.files.number(mapping));
         let frame = |place: Place| {
             let function =
                 self.functions.number(place.function.unwrap_or_default(), place.may_be_rust);
             let file: Rc<str> = printable(place.file).into();
             let begin = module.zip(place.start);
-            let known =
-                overloads::Known { name: function, mangled: &place.mangled, begin, file: &file };
+            let known = KnownBy { name: function, mangled: &place.mangled, begin, file: &file };
             let exact = self.overloads.number(known);
             Frame { function, exact, file, line: place.line, offset, of_system: false }
         };
@@ -213,8 +211,13 @@ impl Files {
         files
     }
 
+    /// The number of the module of a mapping.
+    fn number(&self, mapping: usize) -> Option<usize> {
+        self.of.get(mapping).copied().flatten()
+    }
+
     fn of_mapping(&self, mapping: usize) -> Option<&Module> {
-        self.of.get(mapping).copied().flatten().map(|module| &self.modules[module])
+        self.number(mapping).map(|module| &self.modules[module])
     }
 }
 

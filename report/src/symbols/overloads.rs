@@ -12,7 +12,7 @@ const PARAMETERS_MAX: usize = 64 << 20;
 
 /// What a function is known by.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownBy<'a> {
     /// The number of its name.
     pub(super) name: usize,
     /// Its mangled name; may be empty.
@@ -50,7 +50,7 @@ pub(super) struct Overloads {
 
 impl Overloads {
     /// The number of a function.
-    pub(super) fn number(&mut self, known: Known<'_>) -> usize {
+    pub(super) fn number(&mut self, known: KnownBy<'_>) -> usize {
         let is_cpp = known.mangled.starts_with("_Z") && !is_legacy_rust(known.mangled);
         let mangled = if is_cpp { known.mangled } else { "" };
         let file = if known.begin.is_some() { "".into() } else { Rc::clone(known.file) };
@@ -139,7 +139,7 @@ mod tests {
         let number = |(name, mangled, begin, file, _): &Row| {
             let file: &Rc<str> = &(*file).into();
             let begin = begin.map(|begin| (0, begin));
-            overloads.number(Known { name: *name, mangled, begin, file })
+            overloads.number(KnownBy { name: *name, mangled, begin, file })
         };
         let numbers: Vec<usize> = rows.iter().map(number).collect();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -41,7 +41,8 @@ pub(crate) fn pass(owner: &'static Owner, now: u64, period: u64, patience: u64) 
         state.seen_activity = owner.activity.get();
         state.idle_since = now;
         state.at_rest = false;
-        // Its thread takes in by itself only what is of the classes that it requests.
+        // Its thread takes in by itself only what is of the classes that it requests. As a rule
+        // nothing waits.
         for class in SizeClass::all().filter(|class| !owner.pending(*class).is_empty()) {
             owned_drain::drain(owner, &mut state, class);
         }
