@@ -35,6 +35,7 @@ extern const struct workload class_workloads[];
 extern const struct workload transfer_workloads[];
 extern const struct workload sharing_workloads[];
 extern const struct workload idle_workloads[];
+extern const struct workload producer_workloads[];
 extern const struct workload large_workloads[];
 
 /* The block may now be known to anyone: the pair cannot be optimised away. */

@@ -16,7 +16,7 @@ uint16_t size_ring[SIZE_RING];
 
 static const struct workload *const tables[] = {
     pair_workloads, batch_workloads, random_workloads, grow_workloads, thread_workloads, succession_workloads,
-    class_workloads, transfer_workloads, sharing_workloads, idle_workloads, large_workloads,
+    class_workloads, transfer_workloads, sharing_workloads, idle_workloads, producer_workloads, large_workloads,
 };
 
 _Noreturn void die(const char *what) {

@@ -65,7 +65,7 @@ impl Workload {
 const EXCHANGE: f64 = 1.0 / 1.5;
 
 /// Every workload, by the names that both programs know.
-pub(crate) const WORKLOADS: [Workload; 46] = [
+pub(crate) const WORKLOADS: [Workload; 47] = [
     Workload::at_most("pair", 'a', 1.1, 0.5).counted(),
     Workload::new("pair-mixed", 'a').counted(),
     Workload::new("lifo", 'a').counted(),
@@ -107,6 +107,7 @@ pub(crate) const WORKLOADS: [Workload; 46] = [
     Workload::new("thrash", 'b'),
     Workload::new("scratch", 'b'),
     Workload::new("idle-threads", 'b').idles(),
+    Workload::new("producer", 'b').idles(),
     Workload::new("large", 'c').idles(),
     Workload::new("extents", 'c').idles(),
     Workload::new("buffers-2", 'c'),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The C sources of the measured program. The launcher is a program of its own.
-const C_SOURCES: [&str; 12] = [
+const C_SOURCES: [&str; 13] = [
     "main.c",
     "pair.c",
     "batch.c",
@@ -22,6 +22,7 @@ const C_SOURCES: [&str; 12] = [
     "transfer.c",
     "sharing.c",
     "idle.c",
+    "producer.c",
     "large.c",
 ];
 

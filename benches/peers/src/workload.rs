@@ -6,6 +6,7 @@ mod grow;
 mod idle;
 mod large;
 mod pair;
+mod producer;
 mod random;
 mod sharing;
 mod succession;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Box<dyn Workload>> {
     table.extend(transfer::all());
     table.extend(sharing::all());
     table.extend(idle::all());
+    table.extend(producer::all());
     table.extend(large::all());
     table
 }
