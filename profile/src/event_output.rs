@@ -21,7 +21,9 @@ const KNOWN: usize = 1024;
 const MAPPING: usize = 450;
 /// The least time between two looks at the mappings, in nanoseconds, unless a stack leads to where
 /// nothing was mapped.
-const PAUSE: u64 = 1_000_000_000;
+const LEAST_PAUSE: u64 = 20_000_000;
+/// So many times as long as a look took, no further one begins.
+const LOOKS_IN_A_PAUSE: u64 = 50;
 
 /// The version of the allocator.
 const ALLOCATOR: &str = concat!("lumalloc ", env!("CARGO_PKG_VERSION"));
@@ -32,8 +34,8 @@ pub(crate) struct Output {
     /// Stacks with lower numbers are in the file.
     next_stack: u32,
     known: Known,
-    /// The time of the last look at the mappings.
-    looked: u64,
+    /// The time from which on a new stack has the mappings looked at.
+    next_look: u64,
     /// Whether that look did not find where a stack led, as into code that no file has.
     in_vain: bool,
     buffer: [u8; CHUNK],
@@ -54,6 +56,14 @@ struct Growing {
     error: c_int,
 }
 
+/// The stacks that are not in the file yet.
+struct NewStacks {
+    /// The highest number of them, or of those in the file.
+    last: u32,
+    /// Where one of them leads to no mapping of the file.
+    unknown: Option<usize>,
+}
+
 /// The mappings that are in the file.
 struct Known {
     /// The third word is of what is mapped there.
@@ -69,7 +79,7 @@ impl Output {
             file: Growing { path, unfinished, kept: Kept::NONE, length: 0, error: 0 },
             next_stack: 1,
             known: Known::NONE,
-            looked: 0,
+            next_look: 0,
             in_vain: false,
             buffer: [0; CHUNK],
             line: [0; mappings::LONGEST_LINE],
@@ -191,20 +201,49 @@ impl Output {
         self.file.write(chunk)
     }
 
-    /// Writes events, after the stacks that they name.
+    /// Writes events, after the stacks that they name, and the mappings that these need.
     pub(crate) fn events(&mut self, events: &[Event]) -> bool {
         let mut parts = events.chunks(EVENTS);
-        self.stacks() && parts.all(|part| self.put(format::EVENTS, |chunk| chunk.events(part)))
+        let new = self.new_stacks();
+        let are_mapped = self.mappings(new.unknown);
+        self.stacks(new.last)
+            && are_mapped
+            && parts.all(|part| self.put(format::EVENTS, |chunk| chunk.events(part)))
     }
 
-    /// Writes the stacks that are not in the file yet, and the mappings that they need.
-    fn stacks(&mut self) -> bool {
-        let Output { file, buffer, known, .. } = self;
-        let (mut length, mut last) = (0, self.next_stack - 1);
-        let mut is_whole = true;
-        let mut unknown = None;
+    /// Looks for the stacks that are not in the file yet.
+    fn new_stacks(&self) -> NewStacks {
+        let mut new = NewStacks { last: self.next_stack - 1, unknown: None };
         stacks_from(self.next_stack, |number, frames| {
-            unknown = unknown.or_else(|| frames.iter().copied().find(|frame| !known.has(*frame)));
+            new.last = new.last.max(number);
+            let mut unknown = frames.iter().copied().filter(|frame| !self.known.has(*frame));
+            new.unknown = new.unknown.or_else(|| unknown.next());
+        });
+        new
+    }
+
+    /// Writes new mappings, if it is time to look for them. They precede the stacks and events that
+    /// come with them, because a library may lie where another one was.
+    fn mappings(&mut self, unknown: Option<usize>) -> bool {
+        // A library was opened, and may be closed soon.
+        let is_due = unknown.is_some() && !self.in_vain;
+        if !is_due && process::monotonic() <= self.next_look {
+            return true;
+        }
+        let is_whole = self.look_at_mappings();
+        self.in_vain = unknown.is_some_and(|frame| !self.known.has(frame));
+        is_whole
+    }
+
+    /// Writes the stacks that are not in the file yet, up to one. For later ones no mapping was
+    /// looked for.
+    fn stacks(&mut self, last: u32) -> bool {
+        let Output { file, buffer, next_stack, .. } = self;
+        let (mut length, mut is_whole) = (0, true);
+        stacks_from(*next_stack, |number, frames| {
+            if number > last {
+                return;
+            }
             let mut chunk = Chunk::resume(buffer, format::STACKS, length);
             if !chunk.has_room(frames.len() + 2) {
                 is_whole &= file.write(chunk);
@@ -212,19 +251,10 @@ impl Output {
             }
             chunk.stack(number, frames);
             length = chunk.length();
-            last = last.max(number);
         });
         is_whole &= file.write(Chunk::resume(buffer, format::STACKS, length));
-        let are_new = last >= self.next_stack;
         if is_whole {
-            self.next_stack = last + 1;
-        }
-        // A library was opened, and may be closed soon.
-        let is_due = unknown.is_some() && !self.in_vain;
-        // One may also lie at the addresses of another that was closed.
-        if are_new && (is_due || process::monotonic().saturating_sub(self.looked) > PAUSE) {
-            is_whole &= self.look_at_mappings();
-            self.in_vain = unknown.is_some_and(|frame| !self.known.has(frame));
+            *next_stack = last + 1;
         }
         is_whole
     }
@@ -233,6 +263,7 @@ impl Output {
     /// are written at the next look.
     fn look_at_mappings(&mut self) -> bool {
         let Output { file, buffer, known, line, .. } = self;
+        let begun = process::monotonic();
         let (mut length, mut is_whole) = (0, true);
         mappings::for_each_by(line, |mapping| {
             if !known.add(mapping) {
@@ -251,7 +282,9 @@ impl Output {
         if !is_whole {
             known.count = 0;
         }
-        self.looked = process::monotonic();
+        let ended = process::monotonic();
+        let took = ended.saturating_sub(begun).saturating_mul(LOOKS_IN_A_PAUSE);
+        self.next_look = ended.saturating_add(took.max(LEAST_PAUSE));
         is_whole
     }
 }

@@ -214,14 +214,27 @@ static void refused(const char *file, int begins, int ends) {
   CHECK(lumalloc_monitor_stop() == ends && !active());
 }
 
-/* Calls a module that is open for a moment. The buffer of the thread becomes full meanwhile. */
-static void module(const char *file, const char *path) {
-  CHECK(lumalloc_monitor_start(file) == 0);
+typedef void *plugin_function(size_t);
+
+/* Calls a function of a module that is open for a moment, and returns the function's address. The buffer of the
+ * thread becomes full meanwhile. */
+static uintptr_t module(const char *path, const char *name) {
   void *opened = dlopen(path, RTLD_NOW);
   CHECK(opened != NULL);
-  void *(*plugin)(size_t) = (void *(*)(size_t))dlsym(opened, "plugin");
-  for (int i = 0; i < 600; i++) free(plugin(112));
+  plugin_function *function = (plugin_function *)dlsym(opened, name);
+  CHECK(function != NULL);
+  for (int i = 0; i < 600; i++) free(function(112));
   CHECK(dlclose(opened) == 0);
+  return (uintptr_t)function;
+}
+
+/* The second module lies where the first one was. */
+static void modules(const char *file, const char *first, const char *second) {
+  CHECK(lumalloc_monitor_start(file) == 0);
+  uintptr_t place = module(first, "plugin");
+  /* The mappings are not looked at more often than this. */
+  usleep(100000);
+  CHECK(module(second, "second") == place);
   CHECK(lumalloc_monitor_stop() == 0);
 }
 
@@ -250,8 +263,8 @@ int main(int count, char **words) {
     no_descriptors(file);
   else if (strcmp(what, "full for a while") == 0)
     full_for_a_while(file);
-  else if (strcmp(what, "module") == 0 && count > 3)
-    module(file, words[3]);
+  else if (strcmp(what, "modules") == 0 && count > 4)
+    modules(file, words[3], words[4]);
   else if (strcmp(what, "served") == 0)
     served(file);
   else if (strcmp(what, "pins") == 0)
