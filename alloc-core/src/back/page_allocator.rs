@@ -320,7 +320,6 @@ impl PageAllocator {
     /// Takes in addresses that another arena leaves, as [`FreeRuns::adopt`].
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         self.runs.adopt(base, pages);
-        self.hooks().open_all();
         self.report();
     }
 

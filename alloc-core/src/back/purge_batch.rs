@@ -282,6 +282,41 @@ mod tests {
         core::iter::successors(batch.first, |run| run.younger.get()).map(Extent::pages).collect()
     }
 
+    /// A hook may write to what it purges.
+    #[test]
+    fn what_a_hook_purged_is_not_known_to_be_zero() {
+        let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
+        let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
+        run.note_wiped();
+        pages.free(run);
+        pages.hook(keep(Box::new(Hooks::new(0))));
+        pages.aging().set_millis(false, 1000);
+        let batch = pages.take_batch(0, usize::MAX).unwrap();
+        let first = batch.first.unwrap();
+        assert!(batch.lazily && first.marks.is_wiped());
+        batch.purge();
+        assert!(!first.marks.is_wiped());
+        pages.file_batch(batch);
+    }
+
+    /// Hooks may read and write free runs, also those that were away when the arena got them.
+    #[test]
+    fn a_run_that_comes_back_to_an_arena_with_hooks_is_open() {
+        for is_hooked in [false, true] {
+            let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
+            let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
+            pages.free(run);
+            let batch = pages.take_batch(0, 0).unwrap();
+            let first = batch.first.unwrap();
+            first.marks.set_closed(true);
+            if is_hooked {
+                pages.hook(keep(Box::new(Hooks::new(0))));
+            }
+            pages.file_batch(batch);
+            assert_eq!(first.marks.is_closed(), !is_hooked);
+        }
+    }
+
     #[test]
     fn a_run_is_cut_at_its_chunks_but_not_where_hooks_would_have_to_allow_it() {
         let whole = HUGE / PAGE + 32;

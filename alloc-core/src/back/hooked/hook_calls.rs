@@ -57,6 +57,8 @@ pub(in crate::back) fn give_back(
     lazily: bool,
 ) -> (ExtentState, bool) {
     let (base, size) = (run.base_ptr(), run.bytes());
+    // Hooks may leave anything in it.
+    run.marks.set_wiped(false);
     if lazily && hooks.purge_lazy(base, size) {
         return (ExtentState::Muzzy, false);
     }

@@ -207,9 +207,9 @@ impl HookedPages<'_> {
     // --- free runs ---
 
     /// Opens all free runs that are closed, because hooks may read or write what they are told to
-    /// purge. Those that the system refuses to open stay closed. Without hooks none is opened.
+    /// purge. Those that the system refuses to open stay closed.
     pub(in crate::back) fn open_all(&self) {
-        for state in ExtentState::FREE.into_iter().filter(|_| self.hooked.is_some()) {
+        for state in ExtentState::FREE {
             let runs = core::iter::successors(self.runs.oldest(state), |run| run.younger.get());
             runs.for_each(|run| _ = access::open_if_closed(run));
         }

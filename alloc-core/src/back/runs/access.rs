@@ -119,6 +119,13 @@ pub(crate) fn open_if_closed(run: &Extent) -> bool {
     !run.marks.is_closed() || open(run)
 }
 
+/// Opens a run that is to be free in an arena with extent hooks, because hooks may read or write
+/// what they are told to purge. If the system refuses, it stays closed.
+pub(in crate::back) fn open_for_hooks(run: InHand) -> InHand {
+    open_if_closed(&run);
+    run
+}
+
 #[cold]
 fn open(run: &Extent) -> bool {
     let is_open = untouchable::open_page(run.base(), run.bytes());

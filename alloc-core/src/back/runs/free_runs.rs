@@ -314,7 +314,7 @@ impl FreeRuns {
 
     /// Files a run, and merges it with free neighbours in the same state.
     pub(crate) fn file(&mut self, run: InHand, state: ExtentState) {
-        let mut run = run;
+        let mut run = if self.merges { run } else { access::open_for_hooks(run) };
         if let Some(left) = left_neighbour(&run, state).filter(|_| self.merges) {
             let left = self.remove(left);
             self.append(&left, run);
