@@ -1,6 +1,6 @@
-/* Under a limit of address space (the test sets RLIMIT_AS before the start; with an argument, the program itself sets
- * it to so many MiB): small blocks take all of it, and are freed. Then the addresses are there for others: a thread, a
- * mapping of the program, and a large block. */
+/* Under a limit of address space (the test sets RLIMIT_AS or RLIMIT_DATA before the start; with an argument, the
+ * program itself sets RLIMIT_AS to so many MiB): small blocks take all of it, and are freed. Then the addresses are
+ * there for others: a thread, a mapping of the program, and a large block. */
 #include <sys/resource.h>
 
 #include "proc_common.h"
@@ -21,7 +21,7 @@ int main(int count, char **arguments) {
     }
     pthread_t thread;
     printf("thread=%d\n", pthread_create(&thread, NULL, nothing, NULL));
-    void *mapped = mmap(NULL, 100 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *mapped = mmap(NULL, 100 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     printf("mapping=%d\n", mapped == MAP_FAILED ? errno : 0);
     printf("block=%d\n", malloc(150 << 20) == NULL ? errno : 0);
     return 0;

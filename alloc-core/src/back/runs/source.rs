@@ -22,10 +22,11 @@ const KEPT_PART: usize = 16;
 /// are relaxed: the number stands alone.
 static KEPT_UNDER_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Notes the most bytes of addresses that the process may have now. A program may set it at any
-/// time, so this is called at the start, at each reservation, and by each decay pass.
+/// Notes the most bytes of addresses that the process may have now, in all or of writable ones. A
+/// program may set both at any time, so this is called at the start, at each reservation, and by
+/// each decay pass.
 pub(crate) fn note_address_limit() {
-    let kept = match os::address_limit() {
+    let kept = match os::address_limit().min(os::data_limit()) {
         usize::MAX => usize::MAX,
         bytes => ((bytes / KEPT_PART) >> LG_PAGE).max(FIRST_CHUNK),
     };
