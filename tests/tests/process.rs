@@ -190,6 +190,19 @@ fn a_process_that_locks_its_memory_locks_no_unused_tables() {
     assert_eq!(number(&text, "allocated_kib"), 4000);
 }
 
+/// The heap of a process that a fatal error ends has a GiB of addresses.
+#[test]
+fn the_end_by_an_error_locks_no_unused_addresses() {
+    let program = cc("proc_locked_abort.c", &["-Wno-use-after-free"]);
+    let output = Run::preloaded(program).output();
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text == "only root may lock everything\n" {
+        not_tried("an error in a process that locks its memory", "only root may lock everything");
+        return;
+    }
+    assert!(text.starts_with("block=1 ") && number(&text, "resident_kib") < 16 * MIB, "{text}");
+}
+
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 fn a_thread_made_by_clone_leaves_nothing_that_dangles() {
@@ -256,9 +269,11 @@ fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
         assert_eq!(run.conf(conf).stdout(), "thread=0\nmapping=0\nblock=0\n", "{conf}");
     };
     for conf in ["", "retain:false", "narenas:1", "tcache:false"] {
-        let script = "ulimit -v 1048576 && exec \"$0\"";
-        let limited = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]);
-        has_addresses(limited, conf);
+        for limit in ["-v", "-d"] {
+            let script = format!("ulimit {limit} 1048576 && exec \"$0\"");
+            let limited = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]);
+            has_addresses(limited, conf);
+        }
         has_addresses(Run::preloaded(&program).args(["1024"]), conf);
     }
 }

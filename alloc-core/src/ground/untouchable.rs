@@ -26,6 +26,13 @@ pub(crate) fn release(base: usize, bytes: usize) {
     keep_errno(|| unsafe { libc::munmap(place, bytes) });
 }
 
+/// Unlocks addresses of [`reserve`], so that pages get memory when they are touched.
+pub(crate) fn unlock(base: usize, bytes: usize) {
+    let place = core::ptr::with_exposed_provenance(base);
+    // SAFETY: nothing but the system's accounts changes. Where it refuses, the pages stay locked.
+    keep_errno(|| unsafe { libc::munlock(place, bytes) });
+}
+
 /// Makes untouchable pages of this allocator readable and writable. Returns whether they are.
 pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
     let place = core::ptr::with_exposed_provenance_mut(page);

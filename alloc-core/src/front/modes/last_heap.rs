@@ -12,6 +12,7 @@ use crate::front::bins::thread_cache::UNCACHED;
 use crate::front::bins::tls;
 use crate::ground::sync::exempt_thread;
 use crate::ground::untouchable;
+use crate::middle::blocks::empty_blocks;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The addresses of the heap, of which there may be fewer.
@@ -24,7 +25,7 @@ static TABLE: Diversion = Diversion {
     allocate: |size, align| Some(cut(size, align)),
     free: |_, _| true,
     resize: |block, is_own, size, align| Some(copy(block, is_own, size, align)),
-    size: |block| Some(size_of_block(block)),
+    size: |block| Some(size_of_block(block).unwrap_or(0)),
 };
 
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
@@ -44,6 +45,8 @@ pub(crate) fn begin() {
     }
     let mapped = SIZES.iter().find_map(|size| {
         let base = untouchable::reserve(*size)?;
+        // Under mlockall(MCL_FUTURE) the system would give all of it memory.
+        untouchable::unlock(base, *size);
         untouchable::open_page(base, *size).then_some((base, *size))
     });
     if let Some((base, size)) = mapped {
@@ -71,22 +74,23 @@ fn cut(size: usize, align: usize) -> *mut u8 {
     block
 }
 
-/// Returns the size of a block that is not one of the allocator's slabs and extents. It is 0 for a
-/// block of a heap to which calls were diverted before.
-fn size_of_block(block: *mut u8) -> usize {
-    let is_ours = (BASE.load(Relaxed) + 1..NEXT.load(Relaxed)).contains(&block.addr());
+/// Returns the size of a block of this heap or of no bytes. Returns `None` for a block of a heap to
+/// which calls were diverted before.
+fn size_of_block(block: *mut u8) -> Option<usize> {
+    // A block of no bytes may end where the next one's header begins.
+    let is_ours = (BASE.load(Relaxed) + 1..=NEXT.load(Relaxed)).contains(&block.addr());
     if !is_ours {
-        return 0;
+        return empty_blocks::is_block_at(block.addr()).then_some(0);
     }
     // SAFETY: a block of this heap, behind its header.
-    unsafe { block.cast::<usize>().wrapping_sub(1).read() }
+    Some(unsafe { block.cast::<usize>().wrapping_sub(1).read() })
 }
 
 /// Returns a new block with the contents of an old one, which stays. Returns null if the heap is
 /// used up, or the size of the old block is not known.
 fn copy(block: *mut u8, is_own: bool, size: usize, align: usize) -> *mut u8 {
-    let old = if is_own { block_size::of_block(block) } else { Some(size_of_block(block)) };
-    let Some(old @ 1..) = old else { return core::ptr::null_mut() };
+    let old = if is_own { block_size::of_block(block) } else { size_of_block(block) };
+    let Some(old) = old else { return core::ptr::null_mut() };
     let new = cut(size, align);
     if !new.is_null() {
         // SAFETY: both blocks have at least so many bytes, and the new one is fresh.
@@ -108,24 +112,30 @@ mod tests {
         END.store(base + 16384, Relaxed);
         NEXT.store(base, Relaxed);
         let one = cut(100, 1);
-        assert_eq!((one.addr(), size_of_block(one)), (base + HEADER, 100));
+        assert_eq!((one.addr(), size_of_block(one)), (base + HEADER, Some(100)));
         // SAFETY: a block of 100 bytes.
         unsafe { one.write_bytes(7, 100) };
         let aligned = cut(1, 1024);
-        assert!(aligned.addr().is_multiple_of(1024) && size_of_block(aligned) == 1);
+        assert!(aligned.addr().is_multiple_of(1024) && size_of_block(aligned) == Some(1));
         let longer = copy(one, false, 200, 1);
         // SAFETY: a block of 200 bytes, of which 100 were copied.
         assert_eq!(unsafe { longer.wrapping_add(99).read() }, 7);
-        assert_eq!(size_of_block(longer), 200);
+        assert_eq!(size_of_block(longer), Some(200));
         let shorter = copy(longer, false, 50, 64);
         // SAFETY: a block of 50 bytes.
         assert_eq!(unsafe { shorter.wrapping_add(49).read() }, 7);
         assert!(shorter.addr().is_multiple_of(64));
+        let empty = cut(0, 1);
+        assert_eq!(size_of_block(empty), Some(0));
+        assert_eq!(size_of_block(copy(empty, false, 8, 1)), Some(8));
+        let empty = empty_blocks::allocate().expect("addresses");
+        assert_eq!(size_of_block(copy(empty, false, 8, 1)), Some(8));
+        empty_blocks::free(empty.addr());
         assert!(cut(16384, 1).is_null() && cut(usize::MAX, 1).is_null());
         assert!(copy(one, false, 16384, 1).is_null(), "the old block stays");
-        assert_eq!(size_of_block(one), 100);
+        assert_eq!(size_of_block(one), Some(100));
         let elsewhere = core::ptr::without_provenance_mut(64);
-        assert_eq!(size_of_block(elsewhere), 0);
+        assert_eq!(size_of_block(elsewhere), None);
         assert!(copy(elsewhere, false, 8, 1).is_null());
         for place in [&BASE, &END, &NEXT] {
             place.store(0, Relaxed);
