@@ -136,6 +136,14 @@ fn samples_are_counted() {
     }
 }
 
+/// In the hardened tier such a request is of a larger class, because of its canary.
+#[test]
+fn requests_of_a_page_are_samples_too() {
+    for conf in ["guarded_sample:1", "guarded_sample:1,hardened:true"] {
+        assert_eq!(play_well("largest", conf), ["[true, true, true, false]"], "{conf}");
+    }
+}
+
 /// About one in a hundred is a sample, and none without the option.
 #[test]
 fn samples_are_as_many_as_asked_for() {
@@ -221,6 +229,7 @@ fn child() {
         }
         Some("layouts") => layouts(),
         Some("counts") => counts(),
+        Some("largest") => tell(&format!("{:?}", [4000, 4089, 4096, 4097].map(gets_sample))),
         Some("count") => {
             let mut samples = 0;
             for _ in 0..100_000 {
@@ -233,6 +242,14 @@ fn child() {
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
+}
+
+/// Whether a request gets a sample.
+fn gets_sample(size: usize) -> bool {
+    let block = raw::malloc(size).expose_provenance();
+    let is = is_sample(block, size);
+    free(block);
+    is
 }
 
 const LAYOUT: Layout = match Layout::from_size_align(100, 8) {

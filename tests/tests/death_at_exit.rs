@@ -35,3 +35,17 @@ fn a_block_written_behind_is_found_although_the_cache_was_emptied() {
         assert!(matches(&CANARY.replace('@', size), line), "{size}: {line}");
     }
 }
+
+/// The thread has caches of two arenas. An explicit cache belongs to no thread, so there is no
+/// look.
+#[test]
+fn a_thread_may_have_several_caches_when_it_exits() {
+    let program = cc("death_switched.c", &[]);
+    let run = |how| Run::preloaded(&program).args([how, "100"]).conf("hardened:true");
+    let output = run("arena").output();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(ending(output.status), "signal 6", "{said}");
+    let line = said.strip_suffix('\n').unwrap_or(&said);
+    assert!(matches(&CANARY.replace('@', "100"), line), "{line}");
+    assert_eq!(run("explicit").stdout(), "");
+}

@@ -30,7 +30,8 @@ extern "C" fn at_exit() {
     let registry = wait::within_a_time(deadline, || REGISTRY.try_lock());
     let Some(mut registry) = registry else { return };
     suspects_elsewhere::all(&mut registry, mine, deadline);
-    if mine.is_some() && registry::CACHES.get() == 1 {
+    // No other thread has a cache, and no cache is explicit.
+    if mine.is_some() && registry::CACHES.get() == caches().count() as u64 {
         sweep::at_exit(|class, block| caches().any(|cache| suspects::holds(cache, class, block)));
     }
 }

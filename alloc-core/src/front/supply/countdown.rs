@@ -6,12 +6,13 @@
 //! The fast paths need no test for it. Allocations past the bins count their bytes instead.
 
 use crate::front::cache::real_cache::RealCache;
+use crate::front::modes::block_size;
 use crate::front::modes::guarded::{self, gap};
 use crate::front::modes::until_sample::Due;
 use crate::ground::size_class::SizeClass;
 use crate::profile::{rate, sampler};
 
-/// The largest class that guarded samples are taken of, because larger blocks do not fit into a
+/// The largest request that guarded samples are taken of, because larger blocks do not fit into a
 /// page.
 const LARGEST: usize = 4096;
 
@@ -29,7 +30,7 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
         let draw = || rate::requests(class.size());
         pops = pops.min(cold.until_profiled.begin(draw, || cache.due.set(Due::Profiled)));
     }
-    let is_guarded = guarded::is_on() && class.size() <= LARGEST && is_of_thread;
+    let is_guarded = guarded::is_on() && may_fit(class) && is_of_thread;
     if is_guarded {
         pops = pops.min(cold.until_guarded.begin(gap::next, || cache.due.set(Due::Guarded)));
     }
@@ -40,6 +41,12 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
         cold.until_guarded.pass(pops);
     }
     pops
+}
+
+/// Whether the class serves requests that guarded samples are taken of. In the hardened tier a
+/// request has its canary.
+fn may_fit(class: SizeClass) -> bool {
+    block_size::room(LARGEST, 1).is_some_and(|room| class <= SizeClass::of(room))
 }
 
 /// Counts an allocation of `bytes` bytes past the bins. Returns whether the profiler samples it.

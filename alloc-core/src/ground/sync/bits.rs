@@ -4,10 +4,11 @@
 
 use super::seam::{AtomicU64, Ordering};
 
-/// Sets a bit that is not set, and returns its index. Looks at all words, from `begin` on.
-pub(crate) fn take(words: &[AtomicU64], begin: usize) -> Option<usize> {
+/// Sets a bit that is not set, and returns its index. Looks at no more than `most` words, from
+/// `begin` on.
+pub(crate) fn take(words: &[AtomicU64], begin: usize, most: usize) -> Option<usize> {
     let order = (begin..words.len()).chain(0..begin.min(words.len()));
-    order.into_iter().find_map(|index| {
+    order.take(most).find_map(|index| {
         let word = words.get(index)?;
         loop {
             let bit = word.load(Ordering::Relaxed).trailing_ones();
@@ -39,14 +40,13 @@ mod tests {
     #[test]
     fn fixed_bits_are_taken_from_a_word_on_until_all_are_in_use() {
         let words = bits();
-        assert_eq!(
-            [take(&words, 2), take(&words, 2), take(&words, 0)],
-            [Some(128), Some(129), Some(0)]
-        );
-        let rest: Vec<usize> = std::iter::from_fn(|| take(&words, 1)).collect();
+        let take = |begin| take(&words, begin, 3);
+        assert_eq!([take(2), take(2), take(0)], [Some(128), Some(129), Some(0)]);
+        let rest: Vec<usize> = std::iter::from_fn(|| take(1)).collect();
         assert_eq!((rest.len(), rest[0]), (3 * 64 - 3, 64));
         assert!(give(&words, 77) && !give(&words, 77) && !give(&words, 1000));
-        assert_eq!((take(&words, 0), take(&words, 0)), (Some(77), None));
+        assert_eq!((super::take(&words, 2, 2), super::take(&words, 2, 3)), (None, Some(77)));
+        assert_eq!(take(0), None);
     }
 }
 
@@ -63,8 +63,8 @@ mod models {
         model(|| {
             let words = Arc::new([AtomicU64::new(!0b11)]);
             let other = Arc::clone(&words);
-            let other = thread::spawn(move || (take(&other[..], 0), give(&other[..], 5)));
-            let (mine, gave) = (take(&words[..], 0), give(&words[..], 5));
+            let other = thread::spawn(move || (take(&other[..], 0, 1), give(&other[..], 5)));
+            let (mine, gave) = (take(&words[..], 0, 1), give(&words[..], 5));
             let (theirs, they_gave) = other.join().unwrap();
             assert!(mine.is_some() && theirs.is_some() && mine != theirs);
             assert!(gave != they_gave, "one of them freed it twice");

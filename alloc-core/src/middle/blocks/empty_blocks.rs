@@ -4,9 +4,9 @@
 //!   1 bit for each block, 8 KiB │ block │ block │ …      16 bytes each, without access: 1 MiB
 //! ```
 //! A request for 0 bytes gets one of these addresses, so that a read or a write faults where it
-//! happens. Addresses are taken in turn, so that one is not used again soon. If all are in use, or
-//! the system has no addresses, a request gets a smallest block. The range is reserved at the
-//! first request.
+//! happens. Addresses are taken in turn, so that one is not used again soon. If nearly all are in
+//! use, or the system has no addresses, a request gets a smallest block. The range is reserved at
+//! the first request.
 
 use crate::ground::fatal::{self, Place};
 use crate::ground::os;
@@ -19,6 +19,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 const STEP: usize = 16;
 const WORDS: usize = 1024;
 const BLOCKS: usize = WORDS * 64;
+/// A request looks at this many words. Where nearly all blocks are in use, to look at all of them
+/// takes ten times as long as another allocation.
+const LOOKED_AT: usize = 64;
 /// Bytes of the words with the bits.
 const BITS: usize = WORDS * size_of::<AtomicU64>();
 
@@ -27,10 +30,11 @@ static FIRST: AtomicUsize = AtomicUsize::new(0);
 /// Requests so far, which tell where the next one begins to look.
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocates a block of no bytes. Returns `None` if all are in use.
+/// Allocates a block of no bytes. Returns `None` if nearly all are in use.
 pub(crate) fn allocate() -> Option<*mut u8> {
     let first = first().or_else(open)?;
-    let index = bits::take(words(first), REQUESTS.fetch_add(1, Relaxed) % WORDS)?;
+    let begin = REQUESTS.fetch_add(1, Relaxed) % WORDS;
+    let index = bits::take(words(first), begin, LOOKED_AT)?;
     Some(core::ptr::with_exposed_provenance_mut(first + index * STEP))
 }
 
