@@ -14,7 +14,9 @@
  *   C++                operator new and operator delete, all forms (declared by <new>), which call
  *                      those of the program that C++ names for them, if it has its own; a static
  *                      program that uses little else of libstdc++ needs
- *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
+ *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc; a C++ runtime that is
+ *                      linked into a program or module by -static-libstdc++ is not found, and the
+ *                      process aborts instead
  *
  * Sizes are bytes. Unless it says otherwise, a function that finds no memory, or is asked for more
  * than PTRDIFF_MAX bytes, answers NULL and sets errno to ENOMEM (with the option xmalloc:true it

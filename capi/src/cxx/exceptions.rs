@@ -13,28 +13,11 @@
 //! frame to the unwinder (`.cfi_*`). The nothrow one also says, in the table that the C++
 //! personality reads, that it catches everything that the handler throws.
 //!
-//! The functions of the runtime are weak references, loaded from the global offset table: NULL if
-//! there was no C++ runtime when the library was loaded. A *static* C++ program has
-//! `std::__throw_bad_alloc` only if something else in it needs that object of libstdc++; linking
-//! with `-Wl,-u,_ZSt17__throw_bad_allocv` makes sure.
+//! [`runtime`](super::runtime) finds the functions of the runtime.
 use super::aligned;
 use crate::die::die;
 use alloc_core::raw::{self, Operator};
-use core::arch::global_asm;
 use core::ffi::c_void;
-
-// The place where the unwinder finds the address of the personality. It is hidden and global,
-// because Rust may put the function that names it into another object file. For the same reason,
-// references are declared weak beside each use.
-global_asm!(
-    ".weak __gxx_personality_v0",
-    ".pushsection .data.rel.ro.lumalloc_personality, \"aw\", @progbits",
-    ".p2align 3",
-    ".hidden lumalloc_personality",
-    ".globl lumalloc_personality",
-    "lumalloc_personality: .quad __gxx_personality_v0",
-    ".popsection",
-);
 
 /// The table of a function that catches all: an exception of any type from the call between the
 /// labels 5 and 6 lands at 9. One from elsewhere in the function, which begins at 10, terminates.

@@ -15,6 +15,8 @@ use core::ffi::c_void;
 pub(crate) mod forms;
 pub(crate) mod programs;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod runtime;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod exceptions;
 #[cfg(target_arch = "x86_64")]
 #[path = "throwing_x86_64.rs"]

@@ -3,6 +3,7 @@
 use super::exceptions::{again, cannot_throw, catch_all_table};
 use super::forms::{NEW, NEW_ALIGNED};
 use super::programs::{New, known};
+use super::runtime::{find, place};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -119,11 +120,17 @@ throwing_aligned_new! {
     _ZnamSt11align_val_t = aligned_array (calls_program!(), NEW_ALIGNED)
 }
 
+/// Loads a function of the C++ runtime to `x8`.
+macro_rules! load {
+    ($name:ident) => {
+        concat!("adrp x8, ", place!($name), "\n ldr x8, [x8, :lo12:", place!($name), "]")
+    };
+}
+
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {
-    ($before:literal, $on_no_handler:literal, $tail:expr, $($argument:tt)*) => {
+    ($before:literal, $on_no_handler:expr, $tail:expr, $($argument:tt)*) => {
         naked_asm!(
-            ".weak _ZSt15get_new_handlerv", // std::get_new_handler()
             ".cfi_startproc",
             $before,
             "stp x29, x30, [sp, #-32]!",
@@ -136,13 +143,14 @@ macro_rules! handler_loop {
             ".cfi_offset x20, -8",
             "mov x19, x0",
             "mov x20, x1",
+            "bl {find}",
             // An alignment that is no power of two: no memory would help, so no handler is called.
-            "cbz x1, 4f",
-            "sub x8, x1, #1",
-            "tst x1, x8",
+            "cbz x20, 4f",
+            "sub x8, x20, #1",
+            "tst x20, x8",
             "b.ne 4f",
-            "2: adrp x8, :got:_ZSt15get_new_handlerv",
-            "ldr x8, [x8, :got_lo12:_ZSt15get_new_handlerv]",
+            "2:",
+            load!(get_new_handler),
             "cbz x8, 4f",
             "blr x8",
             "cbz x0, 4f",
@@ -165,6 +173,7 @@ macro_rules! handler_loop {
             "8:",
             ".cfi_endproc",
             $tail,
+            find = sym find,
             again = sym again,
             $($argument)*
         )
@@ -176,13 +185,11 @@ macro_rules! handler_loop {
 pub(crate) extern "C" fn no_memory_throwing(size: usize, alignment: usize) -> *mut c_void {
     handler_loop!(
         "",
-        ".weak _ZSt17__throw_bad_allocv
-         4: adrp x8, :got:_ZSt17__throw_bad_allocv
-            ldr x8, [x8, :got_lo12:_ZSt17__throw_bad_allocv]
+        concat!("4: ", load!(throw_bad_alloc), "
             cbz x8, 7f
             blr x8
          7: bl {cannot_throw}
-            brk #1",
+            brk #1"),
         "",
         cannot_throw = sym cannot_throw,
     )
@@ -197,17 +204,20 @@ pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mu
         ".cfi_personality 0x9b, lumalloc_personality
          .cfi_lsda 0x1b, .Llumalloc_nothrow_table
          10:",
-        ".weak __cxa_begin_catch
-         .weak __cxa_end_catch
-         4: mov x0, xzr
+        concat!(
+            "4: mov x0, xzr
             b 3b
-         9: adrp x8, :got:__cxa_begin_catch // landing pad: the exception is in x0
-            ldr x8, [x8, :got_lo12:__cxa_begin_catch]
+         9: // landing pad: the exception is in x0
+            ",
+            load!(begin_catch),
+            "
             blr x8
-            adrp x8, :got:__cxa_end_catch
-            ldr x8, [x8, :got_lo12:__cxa_end_catch]
+            ",
+            load!(end_catch),
+            "
             blr x8
-            b 4b",
+            b 4b"
+        ),
         catch_all_table!(".Llumalloc_nothrow_table"),
     )
 }
@@ -233,13 +243,10 @@ pub(crate) extern "C" fn caught(size: usize, alignment: usize, new: New) -> *mut
         ".cfi_restore x30",
         "ret",
         ".cfi_restore_state",
-        ".weak __cxa_begin_catch",
-        ".weak __cxa_end_catch",
-        "9: adrp x8, :got:__cxa_begin_catch // landing pad: the exception is in x0",
-        "ldr x8, [x8, :got_lo12:__cxa_begin_catch]",
+        "9:", // landing pad: the exception is in x0
+        load!(begin_catch),
         "blr x8",
-        "adrp x8, :got:__cxa_end_catch",
-        "ldr x8, [x8, :got_lo12:__cxa_end_catch]",
+        load!(end_catch),
         "blr x8",
         "mov x0, xzr",
         "b 6b",

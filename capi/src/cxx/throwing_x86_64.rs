@@ -3,6 +3,7 @@
 use super::exceptions::{again, cannot_throw, catch_all_table};
 use super::forms::{NEW, NEW_ALIGNED};
 use super::programs::{New, known};
+use super::runtime::{find, place};
 use super::{aligned_array, aligned_single, array, single};
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -111,9 +112,8 @@ throwing_aligned_new! {
 
 /// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {
-    ($before:literal, $on_no_handler:literal, $tail:expr, $($argument:tt)*) => {
+    ($before:literal, $on_no_handler:expr, $tail:expr, $($argument:tt)*) => {
         naked_asm!(
-            ".weak _ZSt15get_new_handlerv", // std::get_new_handler()
             ".cfi_startproc",
             $before,
             "push rbx",
@@ -126,13 +126,14 @@ macro_rules! handler_loop {
             ".cfi_adjust_cfa_offset 8",
             "mov rbx, rdi",
             "mov r12, rsi",
+            "call {find}",
             // An alignment that is no power of two: no memory would help, so no handler is called.
-            "lea rax, [rsi - 1]",
-            "test rsi, rsi",
+            "lea rax, [r12 - 1]",
+            "test r12, r12",
             "jz 4f",
-            "test rax, rsi",
+            "test rax, r12",
             "jnz 4f",
-            "2: mov rax, qword ptr [rip + _ZSt15get_new_handlerv@GOTPCREL]",
+            concat!("2: mov rax, qword ptr [rip + ", place!(get_new_handler), "]"),
             "test rax, rax",
             "jz 4f",
             "call rax",
@@ -159,6 +160,7 @@ macro_rules! handler_loop {
             "8:",
             ".cfi_endproc",
             $tail,
+            find = sym find,
             again = sym again,
             $($argument)*
         )
@@ -170,13 +172,12 @@ macro_rules! handler_loop {
 pub(crate) extern "C" fn no_memory_throwing(size: usize, alignment: usize) -> *mut c_void {
     handler_loop!(
         "",
-        ".weak _ZSt17__throw_bad_allocv
-         4: mov rax, qword ptr [rip + _ZSt17__throw_bad_allocv@GOTPCREL]
+        concat!("4: mov rax, qword ptr [rip + ", place!(throw_bad_alloc), "]
             test rax, rax
             jz 7f
             call rax
          7: call {cannot_throw}
-            ud2",
+            ud2"),
         "",
         cannot_throw = sym cannot_throw,
     )
@@ -191,14 +192,18 @@ pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mu
         ".cfi_personality 0x9b, lumalloc_personality
          .cfi_lsda 0x1b, .Llumalloc_nothrow_table
          10:",
-        ".weak __cxa_begin_catch
-         .weak __cxa_end_catch
-         4: xor eax, eax
+        concat!(
+            "4: xor eax, eax
             jmp 3b
          9: mov rdi, rax // landing pad: the exception
-            call qword ptr [rip + __cxa_begin_catch@GOTPCREL]
-            call qword ptr [rip + __cxa_end_catch@GOTPCREL]
-            jmp 4b",
+            call qword ptr [rip + ",
+            place!(begin_catch),
+            "]
+            call qword ptr [rip + ",
+            place!(end_catch),
+            "]
+            jmp 4b"
+        ),
         catch_all_table!(".Llumalloc_nothrow_table"),
     )
 }
@@ -219,11 +224,9 @@ pub(crate) extern "C" fn caught(size: usize, alignment: usize, new: New) -> *mut
         ".cfi_adjust_cfa_offset -8",
         "ret",
         ".cfi_restore_state",
-        ".weak __cxa_begin_catch",
-        ".weak __cxa_end_catch",
         "9: mov rdi, rax // landing pad: the exception",
-        "call qword ptr [rip + __cxa_begin_catch@GOTPCREL]",
-        "call qword ptr [rip + __cxa_end_catch@GOTPCREL]",
+        concat!("call qword ptr [rip + ", place!(begin_catch), "]"),
+        concat!("call qword ptr [rip + ", place!(end_catch), "]"),
         "xor eax, eax",
         "jmp 6b",
         ".cfi_endproc",
