@@ -3,7 +3,9 @@
 //! A batch of slabs and large blocks is copied, a slab at a time under the lock of its guard: a bit
 //! for each block that is out of the slab. Then the blocks that wait in caches are struck out, a
 //! cache at a time under its lock. No decay pass runs meanwhile, because it moves free blocks from
-//! caches to slabs. What is left is told to the program, under no lock.
+//! caches to slabs. Other threads may do so too, when they end or free, so the slabs are copied
+//! once more, and what is in its slab then is struck out. What is left is told to the program,
+//! under no lock.
 
 use super::heap_cursor::{Found, HeapCursor};
 use crate::back::map::extent::{Extent, ExtentState};
@@ -51,9 +53,10 @@ pub struct Blocks {
 ///
 /// If no other thread allocates or frees meanwhile, the blocks are exactly those that were
 /// allocated and not freed. Otherwise a block that is allocated, freed or resized meanwhile may be
-/// missing, a block that was just freed may be returned, and by the time it is returned there may
-/// be another block at its place. So the contents of a block may be read only if it is known that
-/// no other thread frees it. Blocks that are not allocated or freed meanwhile are returned once.
+/// missing, a block that was just freed, or moves from one thread's cache to another's, may be
+/// returned, and by the time it is returned there may be another block at its place. So the
+/// contents of a block may be read only if it is known that no other thread frees it. Blocks that
+/// are not allocated or freed meanwhile are returned once.
 ///
 /// The caller may allocate and free between two blocks: no lock is held then. What it allocates and
 /// frees itself is seen as what another thread does. In the child of a fork, blocks that waited in
@@ -226,8 +229,7 @@ impl Batch {
         }
         let first = self.used;
         self.add(slab.base(), held.bytes(), slab.arena(), Some(class));
-        held.copy_in_use(self.words.get_mut(first..self.used).unwrap_or_default());
-        held.waiting().for_each(|offset| self.strike_slot(first, class, offset));
+        copy(held, self.words.get_mut(first..self.used).unwrap_or_default());
     }
 
     fn take_large(&mut self, run: &'static Extent, wanted: Option<u32>) {
@@ -241,16 +243,8 @@ impl Batch {
         }
     }
 
-    /// Strikes the block out that begins `offset` bytes into the slab whose words begin at `first`.
-    fn strike_slot(&mut self, first: usize, class: SizeClass, offset: usize) {
-        if let Some(slot) = class.slot_at(offset)
-            && let Some(word) = self.words.get_mut(first + slot / 64)
-        {
-            *word &= !(1 << (slot % 64));
-        }
-    }
-
-    /// Strikes the blocks out that wait in caches.
+    /// Strikes the blocks out that wait in caches, and those that such a cache has given back to
+    /// their slabs since they were copied.
     fn strike_cached(&mut self) {
         let places = self.places.get(..self.count).unwrap_or_default();
         let classes = places.iter().filter_map(|place| place.class);
@@ -259,6 +253,22 @@ impl Batch {
             for cache in registry::all() {
                 cache.for_each_free(classes, |block| self.strike(block as usize));
             }
+            self.strike_returned();
+        }
+    }
+
+    /// Strikes the blocks out that are in their slabs by now, and those of slabs that have ended.
+    fn strike_returned(&mut self) {
+        for place in self.places.iter().take(self.count) {
+            let Some(class) = place.class else { continue };
+            let mut now = [0; MAX_WORDS];
+            let see = |found: Found<'_>| match found {
+                Found::Slab(held) if held.slab.base() == place.base => copy(held, &mut now),
+                _ => {}
+            };
+            HeapCursor::new(place.base).next(see);
+            let words = self.words.iter_mut().skip(place.first).take(class.words());
+            words.zip(now).for_each(|(word, now)| *word &= now);
         }
     }
 
@@ -269,7 +279,7 @@ impl Batch {
         if let Some(Place { base, bytes, class: Some(class), first, .. }) = place
             && address - base < bytes
         {
-            self.strike_slot(first, class, address - base);
+            strike_slot(self.words.get_mut(first..).unwrap_or_default(), class, address - base);
         }
     }
 
@@ -298,6 +308,21 @@ impl Batch {
             (self.at, self.word) = (self.at + 1, 0);
         }
         None
+    }
+}
+
+/// Writes a bit for each block that is out of its slab and does not wait in the slab's bin.
+fn copy(held: &HeldSlab, words: &mut [u64]) {
+    held.copy_in_use(words);
+    held.waiting().for_each(|offset| strike_slot(words, held.slab.class(), offset));
+}
+
+/// Strikes the block out that begins `offset` bytes into the slab of these words.
+fn strike_slot(words: &mut [u64], class: SizeClass, offset: usize) {
+    if let Some(slot) = class.slot_at(offset)
+        && let Some(word) = words.get_mut(slot / 64)
+    {
+        *word &= !(1 << (slot % 64));
     }
 }
 
