@@ -9,7 +9,7 @@ use crate::spare_stderr;
 use crate::variables;
 use alloc_core::control::profile;
 use alloc_core::options::Letters;
-use alloc_core::{intervals, message, options};
+use alloc_core::{fork, intervals, message, options};
 use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::actions;
@@ -52,6 +52,17 @@ extern "C" fn at_exit() {
         actions::fail();
     }
 }
+
+/// Registers the handlers of fork. Called before the constructors of a program that the archive is
+/// linked into, because these may register handlers that wait for a lock under which others
+/// allocate.
+extern "C" fn before_constructors() {
+    fork::register();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array.00000")]
+static BEFORE_CONSTRUCTORS: extern "C" fn() = before_constructors;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -90,6 +90,7 @@ macro_rules! programs {
 
 programs! {
     standard "api_standard.c"
+    early_atfork "api_early_atfork.c"
     aligned "api_aligned.c"
     contents "api_contents.c"
     allocx "api_allocx.c"
@@ -194,6 +195,20 @@ fn operator_new_without_a_cxx_runtime_dies_with_a_message() {
         said,
         "<lumalloc>: operator new: out of memory, and no C++ runtime to throw std::bad_alloc\n"
     );
+}
+
+/// As an interpreter in C does.
+#[test]
+fn operator_new_finds_a_cxx_runtime_that_is_loaded_later() {
+    let program = cc("api_late_cxx.c", &[]);
+    let module = cc(
+        "api_late_module.cc",
+        &["-shared", "-fPIC", "-std=c++17", "-Wno-alloc-size-larger-than"],
+    );
+    let module = module.to_str().expect("UTF-8");
+    for args in [&[module][..], &[module, "global"]] {
+        assert_eq!(Run::preloaded(&program).args(args).stdout(), "4\n");
+    }
 }
 
 #[test]
