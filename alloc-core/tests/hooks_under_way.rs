@@ -84,6 +84,34 @@ fn in_a_forked_child_an_arena_ends_without_what_hooks_had_in_hand() {
 }
 
 #[test]
+fn in_a_forked_child_an_arena_that_was_being_destroyed_can_be_destroyed() {
+    let _alone = alone();
+    let recording = Recording::of_buffer(64 * MIB);
+    let arena = create(recording);
+    free(&block_in(arena, MIB));
+    let (door, stopped) = stop_at(recording, Op::Dalloc);
+    let ender = thread::spawn(move || destroy(arena));
+    stopped.recv().unwrap();
+    // SAFETY: the child makes only calls that are allowed there, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: a child that hangs is killed.
+        unsafe { libc::alarm(30) };
+        // SAFETY: no thread uses the arena.
+        let ended = unsafe { arenas::destroy(arena) };
+        // SAFETY: the call ends the child at once.
+        unsafe { libc::_exit(i32::from(!ended)) };
+    }
+    let mut status = 0;
+    // SAFETY: the child is this process's, and `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    door.open();
+    ender.join().unwrap();
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
+    assert_eq!(recording.bytes_held(), 0);
+}
+
+#[test]
 fn a_run_that_a_hook_works_on_is_nobody_else_s() {
     let _alone = alone();
     for stop in [Op::Split, Op::Commit, Op::Merge] {

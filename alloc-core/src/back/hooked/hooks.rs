@@ -218,10 +218,11 @@ impl Hooks {
         if table.is_null() { default_hooks() } else { table }
     }
 
-    /// Sets the table. Null sets the default one.
-    pub(crate) fn set(&self, table: *mut ExtentHooks) {
-        // Release: pairs with the Acquire in `table`.
-        self.table.store(table, Ordering::Release);
+    /// Sets the table, and returns the one before. Null sets the default one.
+    pub(crate) fn set(&self, table: *mut ExtentHooks) -> *mut ExtentHooks {
+        // Release: pairs with the Acquire in `table`. Acquire: with the Release of another writer.
+        let before = self.table.swap(table, Ordering::AcqRel);
+        if before.is_null() { default_hooks() } else { before }
     }
 
     /// Calls a hook, under no lock. Returns `None` if the table does not have it.

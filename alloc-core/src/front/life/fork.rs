@@ -31,6 +31,7 @@ use crate::ground::sync::exempt_thread;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
+use crate::middle::passes::arena_end;
 use crate::middle::passes::decay_pass::PASS;
 use crate::profile::event_buffer::{self, Buffer};
 use crate::profile::history::{self, HISTORY};
@@ -149,6 +150,7 @@ unsafe extern "C" fn in_child() {
     let mine = if mine.is_null() { address_of(registry::of_caller()) } else { mine };
     background::begin_in_child();
     arena_hooks::forget_in_child();
+    arena_end::forget_in_child();
     intervals::forget_in_child();
     history::forget_in_child();
     let cache = tls::current();

@@ -322,7 +322,7 @@ impl Arena {
 
     /// Forgets the hooks, because the arena begins another life, without pages.
     pub(in crate::middle) fn forget_hooks(&self) {
-        self.hooks.set(core::ptr::null_mut());
+        let _forgotten = self.hooks.set(core::ptr::null_mut());
         self.hooked.store(false, Relaxed);
         self.is_purge_put_off.store(false, Relaxed);
     }
@@ -335,8 +335,7 @@ impl Arena {
     /// Sets the table of hooks, and returns the one before. From then on the arena's pages come
     /// from the new hooks.
     pub(in crate::middle) fn set_hooks(&'static self, table: *mut ExtentHooks) -> *mut ExtentHooks {
-        let before = self.hooks.table();
-        self.hooks.set(table);
+        let before = self.hooks.set(table);
         let mut pages = self.pages.lock();
         // Under the lock, so that a thread that has found the hooks can ask them.
         self.hooked.store(true, Relaxed);

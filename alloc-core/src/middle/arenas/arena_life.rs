@@ -115,6 +115,13 @@ impl Life {
         self.state.store(DEAD, Ordering::Release);
     }
 
+    /// Makes the arena live again if it was ending. Called in the child of a fork, where the thread
+    /// that ended it is not.
+    pub(in crate::middle) fn forget_end(&self) {
+        // Relaxed: the child has one thread.
+        let _changed = self.state.compare_exchange(ENDING, LIVE, Relaxed, Relaxed);
+    }
+
     /// Whether the arena has ended.
     pub(in crate::middle) fn is_dead(&self) -> bool {
         // Acquire: pairs with the Release in `complete_end`.
@@ -143,7 +150,10 @@ mod tests {
         assert!(life.begin_end() && !life.is_live() && !life.is_dead());
         assert!(!life.begin_end(), "it is ending");
         assert!(!life.bind() && !life.bind_cache() && life.bound() == 0);
+        life.forget_end();
+        assert!(life.is_live() && life.begin_end());
         life.complete_end();
+        life.forget_end();
         assert!(life.is_dead() && life.ends() == 1 && !life.bind());
         life.revive();
         assert!(life.is_live() && life.bind());

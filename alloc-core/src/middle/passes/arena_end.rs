@@ -14,6 +14,7 @@
 use crate::back::hooked::hook_calls;
 use crate::back::map::page_map;
 use crate::back::release;
+use crate::ground::callback;
 use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
@@ -35,6 +36,14 @@ use crate::profile::sampler;
 pub(crate) fn complete_end(arena: &Arena) {
     arena.complete_end();
     arena_list::note_end();
+}
+
+/// In the child of a fork: arenas that other threads were destroying are live, with what is left of
+/// them, and can be destroyed anew. A hook that forks goes on to destroy its own.
+pub(crate) fn forget_in_child() {
+    if !callback::is_in_hook() {
+        arena_list::all().for_each(|arena| arena.life().forget_end());
+    }
 }
 
 /// Discards every block of an arena. The caller holds the lock of the pass and that of the list of
