@@ -96,14 +96,12 @@ fn look_for(functions: &[AtomicPtr<c_void>]) {
     if dlsym.is_null() || dlopen.is_null() || dlerror.is_null() {
         return;
     }
-    // SAFETY: the symbols are POSIX's functions of these types.
-    let (dlsym, dlopen, dlerror) = unsafe {
-        (
-            mem::transmute::<*const (), Dlsym>(dlsym),
-            mem::transmute::<*const (), Dlopen>(dlopen),
-            mem::transmute::<*const (), Dlerror>(dlerror),
-        )
-    };
+    // SAFETY: POSIX's function of this type.
+    let dlsym = unsafe { mem::transmute::<*const (), Dlsym>(dlsym) };
+    // SAFETY: as above.
+    let dlopen = unsafe { mem::transmute::<*const (), Dlopen>(dlopen) };
+    // SAFETY: as above.
+    let dlerror = unsafe { mem::transmute::<*const (), Dlerror>(dlerror) };
     // A library that is there stays, because its functions are kept.
     let open = |name: &CStr| {
         // SAFETY: a C string, and nothing is loaded.
