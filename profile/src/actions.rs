@@ -88,13 +88,10 @@ pub fn end() -> bool {
     options::current().prof_leak && report_leaks()
 }
 
-/// Ends the process with an error because memory is still allocated.
+/// Ends the process with an error because memory is still allocated. Called while it exits.
 pub fn fail() -> ! {
     message::write(b"<lumalloc>: Exiting with error code because memory leaks were detected\n");
-    standard_streams::flush();
-    // The handlers of exit run at this moment, so they must not be called again.
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(libc::EXIT_FAILURE) }
+    standard_streams::fail()
 }
 
 /// Called each time that 2^`opt.lg_prof_interval` bytes were allocated.

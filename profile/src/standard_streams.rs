@@ -34,23 +34,10 @@ fn alone(stream: *mut libc::FILE, work: impl FnOnce(*mut libc::FILE)) -> bool {
     true
 }
 
-/// Sends what was written to all streams. If another thread waits for input, only what was written
-/// to the standard streams.
-pub(crate) fn flush() {
-    let (input, outputs) = streams();
-    // SAFETY: NULL stands for all streams.
-    let flush_all = || _ = unsafe { libc::fflush(ptr::null_mut()) };
-    // SAFETY: a stream.
-    let flush_one = |stream| _ = unsafe { libc::fflush(stream) };
-    if alone(input, |_| ()) {
-        flush_all();
-    } else {
-        outputs.into_iter().for_each(|stream| _ = alone(stream, flush_one));
-    }
-}
-
 /// Gives the memory back that programs have without having asked for it: the buffers of the
 /// standard streams, which stay usable, and what libstdc++ keeps for exceptions without memory.
+///
+/// No other stream is looked at: the C library would wait for one that another thread reads from.
 pub(crate) fn give_memory_back() {
     flush();
     let (input, [output, errors]) = streams();
@@ -65,6 +52,31 @@ pub(crate) fn give_memory_back() {
         // SAFETY: this function of libstdc++ takes and returns nothing.
         let give_back = unsafe { mem::transmute::<*const (), extern "C" fn()>(function) };
         give_back();
+    }
+}
+
+/// Sends what was written to the standard streams that no other thread uses.
+fn flush() {
+    // SAFETY: a stream.
+    let flush_one = |stream| _ = unsafe { libc::fflush(stream) };
+    streams().1.into_iter().for_each(|stream| _ = alone(stream, flush_one));
+}
+
+/// Ends the process, which exits already, with a failure. What was written to streams is sent as at
+/// any exit, which does not wait for streams that other threads read from.
+pub(crate) fn fail() -> ! {
+    // glibc goes on with the handlers of exit that are left. Its `fflush(NULL)` would wait.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the handler that runs now is not called again.
+    unsafe {
+        libc::exit(libc::EXIT_FAILURE)
+    };
+    // Other C libraries refuse a second exit.
+    #[cfg(not(target_env = "gnu"))]
+    {
+        flush();
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(libc::EXIT_FAILURE) }
     }
 }
 
