@@ -147,6 +147,12 @@ pub mod system_calls {
     };
 }
 
+/// Files of `/proc` about this process, also once its first thread has ended.
+#[cfg(not(loom))]
+pub mod own_files {
+    pub use crate::ground::own_files::{MAPS, MEMORY, NAMESPACE, PROGRAM};
+}
+
 /// Sorting for code that must not panic.
 #[cfg(not(loom))]
 pub mod sorting {

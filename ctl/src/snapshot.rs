@@ -124,9 +124,12 @@ impl Settings {
     /// Returns what `locked` is now. Source: proc(5), `/proc/pid/status`, `VmLck`.
     #[must_use]
     pub fn locked_now() -> usize {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+        // That of the first thread does not tell it once this has ended.
+        let kib = ["/proc/self/status", "/proc/thread-self/status"].into_iter().find_map(|path| {
+            let status = std::fs::read_to_string(path).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?;
+            line.split_whitespace().next()?.parse::<usize>().ok()
+        });
         kib.unwrap_or(0) << 10
     }
 }

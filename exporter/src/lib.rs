@@ -38,6 +38,7 @@ pub mod counts;
 pub(crate) mod deadline;
 pub(crate) mod dispatch;
 pub(crate) mod format;
+pub(crate) mod own_files;
 pub(crate) mod symbols;
 pub(crate) mod frames;
 pub(crate) mod guard;

@@ -1,6 +1,7 @@
 //! `?lines=true`: stacks with inlined functions and lines of the source, from debug information.
 use crate::asked::Asked;
 use crate::format::{Bad, bad};
+use crate::own_files;
 use crate::query;
 use crate::symbols::Symbols;
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ pub(crate) fn are_wanted(asked: &Asked) -> Result<bool, Bad> {
 pub(crate) fn bytes() -> usize {
     let libraries = Symbols::of_process().map(|process| process.files()).unwrap_or_default();
     let mut files: Vec<PathBuf> = libraries.into_iter().map(PathBuf::from).collect();
-    files.push(PathBuf::from("/proc/self/exe"));
+    files.push(PathBuf::from(own_files::program()));
     bytes_of(&files)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Of a file only the tables of sections and symbols are read, because a program with debug
 //! information may be larger than its heap. Nothing is kept between requests.
+use crate::own_files;
 use lumalloc_profile::ranges::{self, Range};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
@@ -9,9 +10,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-
-/// The file of the running program.
-const PROGRAM: &str = "/proc/self/exe";
 
 /// How many times the bytes of a file's tables of symbols may be needed to read it: they are read
 /// whole, each name is copied, and each function has twice the bytes of its symbol, in a list that
@@ -38,8 +36,9 @@ fn bytes_of_tables(path: &str) -> Option<u64> {
 /// Opens a mapped file. The path of a program that was replaced while it runs is not that of its
 /// file.
 fn open(path: &str) -> Option<File> {
-    let is_program = fs::read_link(PROGRAM).is_ok_and(|program| program == Path::new(path));
-    File::open(if is_program { PROGRAM } else { path }).ok()
+    let own = own_files::program();
+    let is_program = fs::read_link(own).is_ok_and(|program| program == Path::new(path));
+    File::open(if is_program { own } else { path }).ok()
 }
 
 /// The files with code of this process.
@@ -77,7 +76,7 @@ impl Symbols {
     /// # Errors
     /// `/proc/self/maps` cannot be read.
     pub(crate) fn of_process() -> io::Result<Symbols> {
-        Ok(Symbols::of_maps(&fs::read("/proc/self/maps")?))
+        Ok(Symbols::of_maps(&own_files::read("maps")?))
     }
 
     /// Finds the mapped files in a text like that of `/proc/self/maps`. A path may have bytes that

@@ -3,6 +3,7 @@
 use crate::file::{self, read_at};
 use crate::messages;
 use core::ffi::CStr;
+use lumalloc::own_files;
 
 /// The longest line that is read: numbers, and a path.
 pub(crate) const LONGEST_LINE: usize = 4096 + 128;
@@ -99,9 +100,22 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(1, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Calls `see` with the table, piece by piece. If it cannot be read, a message says so.
-pub(crate) fn for_each_piece(see: impl FnMut(&[u8])) {
-    messages::note_mappings(file::for_each_piece(c"/proc/self/maps", see));
+/// Calls `see` with the table, piece by piece. A message says so if it cannot be read, or is empty.
+pub(crate) fn for_each_piece(mut see: impl FnMut(&[u8])) {
+    // An empty table is that of a process, or a thread, that has ended.
+    let (mut is_empty, mut error) = (true, libc::ESRCH);
+    for path in own_files::MAPS {
+        let read = file::for_each_piece(path, |piece| {
+            is_empty = false;
+            see(piece);
+        });
+        if !is_empty {
+            messages::note_mappings(read);
+            return;
+        }
+        error = read.err().filter(|_| error == libc::ESRCH).unwrap_or(error);
+    }
+    messages::note_mappings(Err(error));
 }
 
 /// Calls `see` with each line of the table. Of a line that is too long the end is left out.

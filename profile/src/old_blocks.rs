@@ -2,7 +2,7 @@
 //! record: the blocks of arenas that heap profiles leave out.
 
 use crate::event_file::Chunk;
-use crate::process::{self, process_id};
+use crate::process::{self, thread_id};
 use lumalloc::control::monitor::{NO_POINTER, first_word};
 use lumalloc::control::profile::is_arena_profiled;
 use lumalloc::observe::{self, Block};
@@ -99,7 +99,7 @@ impl Batch {
         }
         let count = blocks.len();
         let (local, remote) = (local.as_ptr(), remote.as_ptr());
-        let me = process_id().cast_signed();
+        let me = thread_id();
         // SAFETY: the kernel checks the remote places, and writes only to the words.
         let read = process::keep_errno(|| unsafe {
             libc::process_vm_readv(me, local, count as u64, remote, count as u64, 0)

@@ -1,12 +1,19 @@
 //! What the system knows of this process, and the clocks.
 
 use core::ffi::{CStr, c_int};
-use lumalloc::observe;
+use lumalloc::{observe, own_files};
 
 /// Returns the number of this process.
 pub(crate) fn process_id() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::getpid() }.cast_unsigned()
+}
+
+/// Returns the system's number of the calling thread. Calls that take the number of a process take
+/// that of a thread of it too, and fail for that of the first thread once this has ended.
+pub(crate) fn thread_id() -> libc::pid_t {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 
 /// Returns a number above 0 that tells this process from those that it was forked from. Their
@@ -69,10 +76,19 @@ pub(crate) fn directory(buffer: &mut [u8]) -> Option<&[u8]> {
 /// Writes the path of the program to `buffer`, and returns it. It is empty if the system does not
 /// tell it.
 pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
+    link(own_files::PROGRAM, buffer).unwrap_or_default()
+}
+
+/// Writes to `buffer` where the first of these links leads that can be read, and returns it.
+fn link<'a>(paths: [&CStr; 2], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is writable, and the path a C string.
-    let got = keep_errno(|| unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), place, length) });
-    usize::try_from(got).ok().and_then(|length| buffer.get(..length)).unwrap_or_default()
+    let read = |path: &CStr| {
+        // SAFETY: the buffer is writable, and the path a C string.
+        let got = keep_errno(|| unsafe { libc::readlink(path.as_ptr(), place, length) });
+        usize::try_from(got).ok()
+    };
+    let length = paths.into_iter().find_map(read)?;
+    buffer.get(..length)
 }
 
 /// Returns the number of the namespace of this process's number. `None`: the system does not tell
@@ -80,11 +96,7 @@ pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
 pub(crate) fn pid_namespace() -> Option<u64> {
     // pid:[4026531836]
     let mut buffer = [0; 64];
-    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is writable, and the path a C string.
-    let got =
-        keep_errno(|| unsafe { libc::readlink(c"/proc/self/ns/pid".as_ptr(), place, length) });
-    let text = buffer.get(..usize::try_from(got).ok()?)?;
+    let text = link(own_files::NAMESPACE, &mut buffer)?;
     let digits = text.strip_prefix(b"pid:[")?.strip_suffix(b"]")?;
     core::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -29,6 +29,7 @@ pub fn of(error: c_int) -> Option<&'static str> {
         libc::EPIPE => "broken pipe",
         libc::EROFS => "read-only file system",
         libc::ESPIPE => "illegal seek",
+        libc::ESRCH => "no such process",
         _ => return None,
     })
 }
@@ -53,6 +54,7 @@ mod tests {
         let expected = [
             (libc::EPERM, "operation not permitted"),
             (libc::ENOENT, "no such file or directory"),
+            (libc::ESRCH, "no such process"),
             (libc::EIO, "input/output error"),
             (libc::ENXIO, "no such device or address"),
             (libc::EBADF, "bad file descriptor"),

@@ -3,7 +3,7 @@
 //! because it may be the small one of a signal handler.
 
 use super::text::Line;
-use super::{files, message};
+use super::{files, message, own_files};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,9 +36,14 @@ pub(crate) fn tell(address: usize) {
     }
     // SAFETY: this thread has set the flag.
     let search = unsafe { &mut *PLACE.search.get() };
-    search.begin_anew(address);
-    let read = files::read_in_pieces(c"/proc/self/maps", |piece| search.see(piece));
-    if read.is_some() && search.is_found {
+    for path in own_files::MAPS {
+        search.begin_anew(address);
+        let read = files::read_in_pieces(path, |piece| search.see(piece));
+        if read.is_some() && search.is_found {
+            break;
+        }
+    }
+    if search.is_found {
         message::write(search.message());
     }
     // Release: pairs with the Acquire above.

@@ -59,6 +59,8 @@ pub(crate) mod text;
 #[allow(unsafe_code)]
 pub(crate) mod files;
 #[cfg(not(loom))]
+pub(crate) mod own_files;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod message;
 #[cfg(not(loom))]

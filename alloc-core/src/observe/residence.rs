@@ -4,6 +4,8 @@
 use crate::back::map::page_map;
 use crate::ground::files;
 use crate::ground::os;
+use crate::ground::own_files;
+use core::ffi::CStr;
 
 /// Returns how many bytes of the heap are in physical memory. The heap is the runs of pages in any
 /// state, without the allocator's own records. The system reports each page, which takes some
@@ -60,12 +62,18 @@ pub fn for_each_segment(see: impl FnMut(usize, usize)) {
 /// not tell. Source: proc(5), `/proc/self/statm`.
 #[must_use]
 pub fn process_resident() -> Option<usize> {
+    own_files::PAGES.into_iter().find_map(resident_by)
+}
+
+/// Reads the bytes in physical memory. `None`: the file is that of a thread that has ended, or
+/// cannot be read.
+fn resident_by(path: &CStr) -> Option<usize> {
     let mut buffer = [0; 128];
-    let text = files::read(c"/proc/self/statm", &mut buffer)?;
+    let text = files::read(path, &mut buffer)?;
     let pages = text.split(|byte| *byte == b' ').nth(1)?;
     let pages = pages.iter().try_fold(0usize, |sum, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
         sum.checked_mul(10)?.checked_add(usize::from(digit))
     })?;
-    pages.checked_mul(os::system_page())
+    pages.checked_mul(os::system_page()).filter(|bytes| *bytes > 0)
 }

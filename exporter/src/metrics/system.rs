@@ -12,8 +12,14 @@ pub(crate) fn thread_cpu() -> Duration {
 
 /// Returns the bytes of this process in physical memory. Source: proc(5), `/proc/self/statm`.
 pub(crate) fn resident() -> Option<f64> {
-    let text = fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    ["/proc/self/statm", "/proc/thread-self/statm"].into_iter().find_map(resident_by)
+}
+
+/// Reads the bytes in physical memory. `None`: the file is that of a thread that has ended, or
+/// cannot be read.
+fn resident_by(path: &str) -> Option<f64> {
+    let text = fs::read_to_string(path).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok().filter(|pages| *pages > 0)?;
     // SAFETY: `sysconf` only returns a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     (page > 0).then_some(pages as f64 * page as f64)

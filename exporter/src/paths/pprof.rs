@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::heap_profile::{Format, changed, compressed, plain_length, take};
 use crate::lines;
+use crate::own_files;
 use crate::query;
 use crate::route::First;
 use crate::symbols::{self, Symbols};
@@ -173,7 +174,7 @@ pub(crate) fn command_line(_: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
     }
-    words_of(std::fs::read("/proc/self/cmdline"))
+    words_of(own_files::read("cmdline"))
 }
 
 fn words_of(command_line: io::Result<Vec<u8>>) -> Answer {

@@ -253,13 +253,16 @@ impl File {
 
     /// Removes the file, wherever it was moved meanwhile.
     fn remove(&self) {
-        let mut line = Line::new();
-        line.text(b"/proc/self/fd/").decimal(self.descriptor() as usize).text(b"\0");
         let mut path: [c_char; 4096] = [0; 4096];
-        let link = line.get().as_ptr().cast();
-        // SAFETY: the link's name ends with NUL, and the place has one byte more.
-        let length = unsafe { libc::readlink(link, path.as_mut_ptr(), path.len() - 1) };
-        if length <= 0 {
+        // Those of the process are those of its first thread, which may have ended.
+        let is_found = [&b"/proc/self/fd/"[..], b"/proc/thread-self/fd/"].iter().any(|directory| {
+            let mut line = Line::new();
+            line.text(directory).decimal(self.descriptor() as usize).text(b"\0");
+            let link = line.get().as_ptr().cast();
+            // SAFETY: the link's name ends with NUL, and the place has one byte more.
+            unsafe { libc::readlink(link, path.as_mut_ptr(), path.len() - 1) > 0 }
+        });
+        if !is_found {
             return;
         }
         // SAFETY: the path ends with NUL.

@@ -3,24 +3,24 @@
 use crate::errno;
 use crate::line::Line;
 use core::ffi::{CStr, c_int};
-use lumalloc::system_calls;
+use lumalloc::{own_files, system_calls};
 
 /// Returns the path of the file that is mapped from an address on.
 pub(super) fn path_at(start: usize, into: &mut [u8]) -> Option<&CStr> {
-    let maps = system_calls::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0);
-    if maps < 0 {
-        return None;
-    }
-    let mut bytes = Bytes { descriptor: maps, buffer: [0; 1024], next: 0, length: 0 };
-    find(&mut bytes, start, into)
+    let length = own_files::MAPS.into_iter().find_map(|maps| {
+        let maps = system_calls::open(maps, libc::O_RDONLY | libc::O_CLOEXEC, 0);
+        if maps < 0 {
+            return None;
+        }
+        let mut bytes = Bytes { descriptor: maps, buffer: [0; 1024], next: 0, length: 0 };
+        find(&mut bytes, start, into)
+    })?;
+    CStr::from_bytes_with_nul(into.get(..length)?).ok()
 }
 
-/// Finds the line of a mapping, and copies its path with a NUL behind it.
-fn find<'a, I: Iterator<Item = u8>>(
-    bytes: &mut I,
-    start: usize,
-    into: &'a mut [u8],
-) -> Option<&'a CStr> {
+/// Finds the line of a mapping, and copies its path with a NUL behind it. Returns how many bytes it
+/// has with that.
+fn find(bytes: &mut impl Iterator<Item = u8>, start: usize, into: &mut [u8]) -> Option<usize> {
     let mut begin = Line::new();
     begin.hex(start).text(b"-");
     while !has(bytes, begin.get())? {}
@@ -32,7 +32,7 @@ fn find<'a, I: Iterator<Item = u8>>(
         *into.get_mut(length)? = byte;
         length += 1;
     }
-    CStr::from_bytes_with_nul(into.get(..length)?).ok()
+    Some(length)
 }
 
 /// Returns whether a line begins with a text, and reads the text, or the whole line if it begins
@@ -90,7 +90,8 @@ mod tests {
                     40000-50000 r--p 00000000 08:01 8 /cut";
         let path = |start, room| {
             let mut into = [0; 64];
-            find(&mut maps.bytes(), start, &mut into[..room]).map(CStr::to_owned)
+            let length = find(&mut maps.bytes(), start, &mut into[..room])?;
+            Some(CStr::from_bytes_with_nul(&into[..length]).unwrap().to_owned())
         };
         assert_eq!(path(0x1000, 64), Some(c"/tmp/a b".into()));
         assert_eq!(path(0x20000, 64), Some(c"/x/y (deleted)".into()));

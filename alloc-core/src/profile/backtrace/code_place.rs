@@ -1,7 +1,7 @@
 //! Where code lies: the file that it was loaded from, and the place in it.
 
 use super::modules;
-use crate::ground::files;
+use crate::ground::{files, own_files};
 
 /// The longest name of a file that is kept.
 const MOST: usize = 48;
@@ -41,7 +41,9 @@ pub(crate) fn code_place(address: usize) -> Option<CodePlace> {
     let offset = address.wrapping_sub(loaded.base);
     if loaded.path.is_empty() {
         // The program itself.
-        let path = files::link(c"/proc/self/exe", &mut path).unwrap_or(b"program");
+        let mut length = |link| files::link(link, &mut path).map(<[u8]>::len);
+        let length = own_files::PROGRAM.into_iter().find_map(&mut length);
+        let path = length.and_then(|length| path.get(..length)).unwrap_or(b"program");
         return Some(CodePlace::new(path, offset));
     }
     Some(CodePlace::new(loaded.path, offset))

@@ -1,0 +1,66 @@
+/* Processes that profiles and recordings have to cope with: what happens is what the first argument says. */
+#include <errno.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+
+#include "lumalloc.h"
+#include "proc_common.h"
+
+/* The library is preloaded. */
+#pragma weak lumalloc_monitor_start
+#pragma weak lumalloc_monitor_stop
+#pragma weak mallctl
+
+enum { BLOCKS = 100, FOREIGN = 32 << 20 };
+static void *volatile kept[BLOCKS];
+
+__attribute__((noinline)) static void keeps_blocks(void) {
+    for (int i = 0; i < BLOCKS; i++) kept[i] = malloc(1000);
+}
+
+static void dump(const char *name) { CHECK(mallctl("prof.dump", NULL, NULL, &name, sizeof name) == 0); }
+
+static size_t number(const char *key) {
+    size_t value = 0, length = sizeof value;
+    uint64_t epoch = 1;
+    CHECK(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) == 0);
+    CHECK(mallctl(key, &value, &length, NULL, 0) == 0);
+    return value;
+}
+
+/* Whether the first thread has ended, and has left nothing. */
+static bool has_first_ended(void) {
+    char byte;
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    CHECK(maps >= 0);
+    bool is_empty = read(maps, &byte, 1) <= 0;
+    close(maps);
+    return is_empty;
+}
+
+/* Goes on after the first thread. */
+static void *goes_on(void *unused) {
+    (void)unused;
+    while (!has_first_ended()) usleep(1000);
+    keeps_blocks();
+    dump("heap");
+    dump("heap.pb.gz");
+    CHECK(lumalloc_monitor_start("events") == 0);
+    keeps_blocks();
+    CHECK(lumalloc_monitor_stop() == 0);
+    char *foreign = mmap(NULL, FOREIGN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(foreign != MAP_FAILED);
+    memset(foreign, 1, FOREIGN);
+    say("rss=%zu\n", number("stats.rss.process"));
+    exit(0);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    if (strcmp(argv[1], "first-ends") == 0) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, goes_on, NULL) == 0);
+        pthread_exit(NULL);
+    }
+    return 2;
+}

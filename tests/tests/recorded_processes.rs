@@ -1,0 +1,43 @@
+//! Profiles, logs and recordings of processes whose first thread has ended, of those that may not
+//! read their own memory, and of children.
+
+use lumalloc_tests::memory::number;
+use lumalloc_tests::profiled::{command, copied};
+use lumalloc_tests::run::ending;
+use lumalloc_tests::{Run, cc, scratch};
+use std::path::{Path, PathBuf};
+
+/// Runs the program in a directory of its own, with each allocation a sample. Returns the
+/// directory, the program, and what it printed.
+fn run(what: &str) -> (PathBuf, PathBuf, String) {
+    let directory = scratch(&format!("recorded-{what}"));
+    let program = copied(&cc("recorded_processes.c", &["-pthread", "-Wl,--build-id"]), &directory);
+    let run = Run::preloaded(&program).args([what]).dir(&directory);
+    let output = run.conf("prof:true,lg_prof_sample:0").output();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!((ending(output.status).as_str(), text(&output.stderr).as_str()), ("exit 0", ""));
+    (directory, program, text(&output.stdout))
+}
+
+/// What the command `lumalloc` says of a file, without a warning.
+fn shown(directory: &Path, args: &[&str]) -> String {
+    let (status, text, errors) = command(directory, args);
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""), "{args:?}");
+    text
+}
+
+#[test]
+fn names_and_numbers_are_there_after_the_end_of_the_first_thread() {
+    let (directory, program, said) = run("first-ends");
+    for file in ["heap", "heap.pb.gz"] {
+        assert!(shown(&directory, &["heap", file]).contains("keeps_blocks"), "{file}");
+    }
+    assert!(shown(&directory, &["events", "events"]).contains("keeps_blocks"));
+    let recording = std::fs::read(directory.join("events")).expect("the recording");
+    let first = recording.iter().position(|byte| *byte == b'/').expect("a path");
+    let path = program.as_os_str().as_encoded_bytes();
+    assert!(recording[first..].starts_with(path), "the first path is that of the program");
+    // The program has written to so much memory that the allocator does not know.
+    let rss = number(&said, "rss");
+    assert!((32 << 20..1 << 30).contains(&rss), "{said}");
+}
