@@ -55,6 +55,29 @@ static void *goes_on(void *unused) {
     exit(0);
 }
 
+/* A child of a process that keeps a log, for which each of many frees would need memory. */
+static void logs_in_child(void) {
+    enum { PAIRS = 200000 };
+    const char *name = "child.json";
+    CHECK(mallctl("prof.log_start", NULL, NULL, NULL, 0) == 0);
+    keeps_blocks();
+    for (int i = 0; i < BLOCKS; i++) free(kept[i]);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        size_t before = number("stats.metadata");
+        for (int i = 0; i < PAIRS; i++) free(kept[0] = malloc(64));
+        CHECK(number("stats.metadata") < before + PAIRS);
+        CHECK(mallctl("prof.log_stop", NULL, NULL, NULL, 0) == EAGAIN);
+        CHECK(mallctl("prof.log_start", NULL, NULL, &name, sizeof name) == 0);
+        CHECK(mallctl("prof.log_stop", NULL, NULL, NULL, 0) == 0);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(mallctl("prof.log_stop", NULL, NULL, NULL, 0) == 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (strcmp(argv[1], "first-ends") == 0) {
@@ -62,5 +85,6 @@ int main(int argc, char **argv) {
         CHECK(pthread_create(&thread, NULL, goes_on, NULL) == 0);
         pthread_exit(NULL);
     }
+    if (strcmp(argv[1], "logs-in-child") == 0) return logs_in_child(), 0;
     return 2;
 }

@@ -41,3 +41,16 @@ fn names_and_numbers_are_there_after_the_end_of_the_first_thread() {
     let rss = number(&said, "rss");
     assert!((32 << 20..1 << 30).contains(&rss), "{said}");
 }
+
+#[test]
+fn a_child_keeps_no_log_of_its_parent_and_may_keep_its_own() {
+    let (directory, ..) = run("logs-in-child");
+    let child = std::fs::read_to_string(directory.join("child.json")).expect("the child's log");
+    assert!(child.ends_with(",\"allocations\":[]}\n"), "{child}");
+    let files = std::fs::read_dir(&directory).expect("the directory");
+    let mut names = files.map(|file| file.expect("an entry").file_name().into_string());
+    let name = names.find_map(|name| name.ok().filter(|name| name.starts_with("jeprof.")));
+    let log = std::fs::read_to_string(directory.join(name.expect("the parent's log")));
+    let frees = log.expect("text").matches("\"free_thread\"").count();
+    assert!(frees >= 100, "{frees}");
+}

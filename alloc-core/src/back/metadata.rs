@@ -230,10 +230,21 @@ impl<T: Recycled> Pool<T> {
         Some(record)
     }
 
+    /// Returns the record that is taken next.
+    #[cfg(test)]
+    pub(crate) fn first(&self) -> Option<&'static T> {
+        self.free
+    }
+
     /// Gives a record back to the pool.
     pub(crate) fn put(&mut self, record: &'static T) {
-        record.next_free().set(self.free);
-        self.free = Some(record);
+        self.put_linked(record, record);
+    }
+
+    /// Gives records back to the pool that are linked already, from the first one to the last.
+    pub(crate) fn put_linked(&mut self, first: &'static T, last: &'static T) {
+        last.next_free().set(self.free);
+        self.free = Some(first);
     }
 }
 

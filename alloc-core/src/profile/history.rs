@@ -316,9 +316,17 @@ pub(crate) fn for_each_recent(mut see: impl FnMut(Past)) -> bool {
 }
 
 /// Notes, in the child of a fork, that no other thread looks at the last samples. If one did in the
-/// parent, they are lost.
+/// parent, they are lost. The log is the parent's: the child keeps none.
 pub(crate) fn forget_in_child() {
     IS_SEEN.store(false, Ordering::Relaxed);
+    let mut history = HISTORY.lock();
+    history.log_since = None;
+    history.note_keeps();
+    let log = core::mem::replace(&mut history.log, List::new());
+    // As they are linked: a log may be long.
+    if let (Some(first), Some(last)) = (log.first, log.last) {
+        history.free.put_linked(first, last);
+    }
 }
 
 impl Node {
@@ -381,5 +389,20 @@ mod tests {
         assert!(freed.time >= log.since && !freed.site.frames().is_empty());
         note_freed(300, 320, allocated(9), None);
         assert!(times().is_empty() && end_log().is_none());
+
+        drop(log);
+        let free = || {
+            let first = HISTORY.lock().free.first();
+            core::iter::successors(first, |node| node.next.get()).count()
+        };
+        let before = free();
+        assert!(begin_log());
+        (0..2).for_each(|n| note_freed(8, 8, allocated(n), None));
+        assert_eq!(free(), before - 2);
+        forget_in_child();
+        assert_eq!(free(), before, "the nodes are free");
+        note_freed(8, 8, allocated(9), None);
+        assert!(free() == before && end_log().is_none(), "nothing is kept");
+        assert!(begin_log() && end_log().is_some_and(|log| log.samples().next().is_none()));
     }
 }
