@@ -2,7 +2,7 @@
 
 use crate::process::{keep_errno, last_error};
 use crate::sink::Sink;
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_char, c_int};
 use core::mem::ManuallyDrop;
 use lumalloc::system_calls::{self, without_signals};
 
@@ -217,16 +217,56 @@ pub(crate) fn kind(path: &CStr) -> Kind {
     }
 }
 
+/// Returns a descriptor of the program by which the regular file at a path is written to: that of
+/// standard output or error, or one that the path names.
+pub(crate) fn descriptor_of(path: &CStr) -> Option<c_int> {
+    keep_errno(|| {
+        let file = status_by(libc::stat, path).filter(is_regular)?;
+        let is_it = |descriptor: &c_int| {
+            let identity = system_calls::identity(*descriptor);
+            let is_same = identity
+                .is_some_and(|(device, inode, _)| (device, inode) == (file.st_dev, file.st_ino));
+            is_same && is_written_to(*descriptor)
+        };
+        let usual = [libc::STDOUT_FILENO, libc::STDERR_FILENO];
+        named_descriptor(path).into_iter().chain(usual).find(is_it)
+    })
+}
+
+fn is_written_to(descriptor: c_int) -> bool {
+    // SAFETY: the call takes no pointers.
+    let how = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    how >= 0 && how & libc::O_ACCMODE != libc::O_RDONLY
+}
+
+/// Returns the number of the descriptor that a path names.
+fn named_descriptor(path: &CStr) -> Option<c_int> {
+    let path = path.to_bytes();
+    let number =
+        [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().find_map(|d| path.strip_prefix(*d))?;
+    core::str::from_utf8(number).ok()?.parse().ok()
+}
+
 /// Returns what the system tells of a regular file. `None`: there is none at the path.
 pub(crate) fn regular(path: &CStr) -> Option<libc::stat> {
-    status(path).filter(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG)
+    status(path).filter(is_regular)
+}
+
+fn is_regular(status: &libc::stat) -> bool {
+    status.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// Returns what the system tells of a path. A link is not followed.
 fn status(path: &CStr) -> Option<libc::stat> {
+    status_by(libc::lstat, path)
+}
+
+type Stat = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
+
+fn status_by(call: Stat, path: &CStr) -> Option<libc::stat> {
     let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path is a C string, and the place is writable.
-    let refused = unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) };
+    let refused = unsafe { call(path.as_ptr(), status.as_mut_ptr()) };
     // SAFETY: the call has filled it.
     (refused == 0).then(|| unsafe { status.assume_init() })
 }

@@ -1,7 +1,7 @@
 //! Files that are written whole: they have their names once nothing is missing.
 
 use crate::file::{
-    File, Kind, PRIVATE, ToFile, USUAL, kind, regular, remove, rename, to_descriptor,
+    File, Kind, PRIVATE, ToFile, USUAL, descriptor_of, kind, regular, remove, rename, to_descriptor,
 };
 use crate::kept_file::Kept;
 use crate::path::Path;
@@ -102,8 +102,10 @@ pub enum Name {
 /// of the one that ends last stays. It has the mode of the file that it replaces.
 ///
 /// Under a name that the program gave, a device, a pipe and what a symbolic link leads to are
-/// written to directly, as `/dev/stdout`; a pipe that nobody reads is an error, `ENXIO`. Under one
-/// that was made up the file takes their place, because others may know such a name before.
+/// written to directly, as `/dev/stdout`; a pipe that nobody reads is an error, `ENXIO`. A regular
+/// file that is standard output or error is written to by that descriptor, whatever name leads to
+/// it, so that what is there stays. Under one that was made up the file takes their place, because
+/// others may know such a name before.
 ///
 /// # Errors
 /// The system's error number. The file of that name is then as it was before, unless it was written
@@ -113,8 +115,13 @@ pub fn write_whole(
     name: Name,
     write: impl FnOnce(&mut dyn Sink) -> bool,
 ) -> Result<(), c_int> {
-    if name == Name::Given && matches!(kind(path), Kind::Link | Kind::Special) {
-        return write_directly(path, write);
+    if name == Name::Given {
+        if let Some(descriptor) = descriptor_of(path) {
+            return to_descriptor(descriptor, write);
+        }
+        if matches!(kind(path), Kind::Link | Kind::Special) {
+            return write_directly(path, write);
+        }
     }
     keep_errno(|| {
         let mut unfinished = Path::new();

@@ -78,6 +78,15 @@ static void logs_in_child(void) {
     CHECK(mallctl("prof.log_stop", NULL, NULL, NULL, 0) == 0);
 }
 
+/* Lines before and behind profiles, of which the second goes to a name of the same file. */
+static void dumps_to_output(void) {
+    say("before\n");
+    dump("/dev/stdout");
+    say("between\n");
+    dump("output");
+    say("behind\n");
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (strcmp(argv[1], "first-ends") == 0) {
@@ -86,5 +95,6 @@ int main(int argc, char **argv) {
         pthread_exit(NULL);
     }
     if (strcmp(argv[1], "logs-in-child") == 0) return logs_in_child(), 0;
+    if (strcmp(argv[1], "dumps-to-output") == 0) return dumps_to_output(), 0;
     return 2;
 }

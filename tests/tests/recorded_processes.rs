@@ -1,5 +1,5 @@
 //! Profiles, logs and recordings of processes whose first thread has ended, of those that may not
-//! read their own memory, and of children.
+//! read their own memory, of those whose output is a file, and of children.
 
 use lumalloc_tests::memory::number;
 use lumalloc_tests::profiled::{command, copied};
@@ -53,4 +53,21 @@ fn a_child_keeps_no_log_of_its_parent_and_may_keep_its_own() {
     let log = std::fs::read_to_string(directory.join(name.expect("the parent's log")));
     let frees = log.expect("text").matches("\"free_thread\"").count();
     assert!(frees >= 100, "{frees}");
+}
+
+#[test]
+fn a_profile_to_standard_output_leaves_what_the_file_has() {
+    let program = cc("recorded_processes.c", &["-pthread", "-Wl,--build-id"]);
+    for (how, first) in [(">", "before"), (">>", "there\nbefore")] {
+        let directory = scratch(&format!("recorded-output-{}", how.len()));
+        std::fs::write(directory.join("output"), "there\n").expect("written");
+        let script = format!("exec \"$0\" dumps-to-output {how}output");
+        let run = Run::preloaded("/bin/sh").args(["-c", &script]).args([&program]).dir(&directory);
+        assert_eq!(run.conf("prof:true").stdout(), "");
+        let text = std::fs::read_to_string(directory.join("output")).expect("the file");
+        let parts: Vec<&str> = text.split("heap_v2/524288\n").collect();
+        let [begin, one, other] = parts[..] else { panic!("{how}: {text}") };
+        assert_eq!(begin, format!("{first}\n"));
+        assert!(one.ends_with("\nbetween\n") && other.ends_with("\nbehind\n"), "{text}");
+    }
 }
