@@ -322,13 +322,13 @@ impl Known {
     }
 
     /// Adds a mapping, in place of those that were at its addresses before. Returns `false` if it
-    /// is known.
+    /// is known, or was with a build-id that cannot be read now.
     fn add(&mut self, mapping: &Mapping<'_>) -> bool {
-        let file = mappings::hash(mapping.name) ^ mappings::hash(mapping.build_id).rotate_left(32);
-        let hash = file ^ mapping.offset;
-        let new = [mapping.start, mapping.end, hash];
+        let new = [mapping.start, mapping.end, what_is_mapped(mapping)];
         let (first, behind) = ranges::overlapped(self.ranges(), new);
-        if self.all.get(first..behind) == Some(&[new]) {
+        if let Some([known]) = self.all.get(first..behind)
+            && (*known == new || is_without_id(known, &new))
+        {
             return false;
         }
         if behind == first {
@@ -358,6 +358,28 @@ impl Known {
         }
         self.count -= behind - first;
     }
+}
+
+/// Whether a known range has a build-id.
+const HAS_ID: u64 = 1;
+
+/// Returns a number that tells the mapped parts of files apart: the upper half says which file and
+/// part it is, by its name, and the lower one which build-id it has, if it has one.
+fn what_is_mapped(mapping: &Mapping<'_>) -> u64 {
+    let half = |hash: u64| (hash ^ hash >> 32) & u64::from(u32::MAX);
+    let file = mappings::hash(mappings::without_note(mapping.name)) ^ mapping.offset;
+    let id = match mapping.build_id {
+        [] => half(mappings::hash(mapping.name)) & !HAS_ID,
+        id => half(mappings::hash(id)) | HAS_ID,
+    };
+    half(file) << 32 | id
+}
+
+/// Whether a range is the known one of a file with a build-id, but for that.
+fn is_without_id(known: &Range, new: &Range) -> bool {
+    let ([start, end, file], [new_start, new_end, new_file]) = (*known, *new);
+    (start, end, file >> 32) == (new_start, new_end, new_file >> 32)
+        && file & HAS_ID > new_file & HAS_ID
 }
 
 #[cfg(test)]
@@ -465,6 +487,12 @@ mod tests {
         // A library that was built anew has its name and its length.
         let built = |build_id| Mapping { build_id, ..mapping(0, b"/a") };
         assert!(known.add(&built(b"1")) && !known.add(&built(b"1")) && known.add(&built(b"2")));
+        // The id cannot be read any more, and the file was replaced.
+        assert!(!known.add(&built(b"")) && !known.add(&built(b"2")));
+        let removed = mapping(0, b"/a (deleted)");
+        assert!(!known.add(&removed) && known.add(&mapping(0, b"/b")) && known.add(&removed));
+        assert!(known.add(&built(b"")) && known.add(&built(b"2")) && known.count == 1);
+        assert!(known.add(&Mapping { offset: 4096, ..built(b"") }));
         let mut known = Known::NONE;
         assert!(known.add(&mapping(32, b"/a")) && !known.add(&mapping(32, b"/a")));
         assert!(known.add(&mapping(64, b"/a")) && known.add(&mapping(32, b"/b")));

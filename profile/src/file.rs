@@ -1,9 +1,10 @@
 //! Files by system calls, without allocation: opened, written, and read in pieces.
 
-use crate::process::{keep_errno, last_error};
+use crate::process::{keep_errno, last_error, thread_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::ManuallyDrop;
+use lumalloc::own_files;
 use lumalloc::system_calls::{self, without_signals};
 
 /// An open file, which is closed at the end.
@@ -152,6 +153,26 @@ pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) -> Result<(), c_i
 /// Fills a buffer from a place in a file. Returns `None` if it cannot be filled.
 pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
     keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
+}
+
+/// Fills a buffer from an address of this process, which may be unmapped meanwhile. Returns `None`
+/// if that cannot be read. A process that has changed its user may not open its memory as a file;
+/// some sandboxes refuse the call.
+pub(crate) fn read_memory(at: u64, buffer: &mut [u8]) -> Option<()> {
+    let length = buffer.len();
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
+    let from = core::ptr::with_exposed_provenance_mut(usize::try_from(at).ok()?);
+    let remote = libc::iovec { iov_base: from, iov_len: length };
+    let me = thread_id();
+    // SAFETY: the kernel checks the remote place, and writes only to the buffer.
+    let call =
+        || unsafe { libc::process_vm_readv(me, &raw const local, 1, &raw const remote, 1, 0) };
+    let read = keep_errno(|| usize::try_from(call()).map_err(|_| last_error()));
+    match read {
+        Ok(read) => (read == length).then_some(()),
+        Err(libc::EFAULT) => None,
+        Err(_) => own_files::MEMORY.into_iter().find_map(|path| read_at(path, at, buffer)),
+    }
 }
 
 /// Writes to an open file of the program, which stays open.

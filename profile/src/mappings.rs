@@ -1,8 +1,7 @@
 //! The files that are mapped into the process, from `/proc/self/maps`, with their build-ids.
 
-use crate::file::{self, read_at};
+use crate::file::{self, read_memory};
 use crate::messages;
-use core::ffi::CStr;
 use lumalloc::own_files;
 
 /// The longest line that is read: numbers, and a path.
@@ -57,7 +56,7 @@ pub(crate) fn for_each_by(room: &mut Room, mut see: impl FnMut(&Mapping<'_>)) {
 
 /// Removes what the system adds to the path of a file that another one has replaced. The build-id
 /// says whether the file of that name is still the same. Where there is none, only this says it.
-fn without_note(name: &[u8]) -> &[u8] {
+pub(crate) fn without_note(name: &[u8]) -> &[u8] {
     name.strip_suffix(b" (deleted)").unwrap_or(name)
 }
 
@@ -161,7 +160,7 @@ fn read_id(start: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
     const LOAD: u32 = 1;
     const NOTE: u32 = 4;
     let mut header = [0; 64];
-    read_at(MEMORY, start, &mut header)?;
+    read_memory(start, &mut header)?;
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
@@ -169,11 +168,8 @@ fn read_id(start: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
     let mut bias = None;
     for index in 0..count.min(64) {
         let mut segment = [0; 56];
-        read_at(
-            MEMORY,
-            start.wrapping_add(table).wrapping_add(u64::from(index) * 56),
-            &mut segment,
-        )?;
+        let at = start.wrapping_add(table).wrapping_add(u64::from(index) * 56);
+        read_memory(at, &mut segment)?;
         let (kind, offset) = (quarter(&segment, 0)?, word(&segment, 8)?);
         let (address, length) = (word(&segment, 16)?, word(&segment, 32)?);
         if kind == LOAD && offset == 0 {
@@ -191,21 +187,19 @@ fn read_id(start: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
     None
 }
 
-const MEMORY: &CStr = c"/proc/self/mem";
-
 /// Looks for the build-id among the notes at an address.
 fn find_id(start: u64, length: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
     const BUILD_ID: u32 = 3;
     let (mut at, end) = (start, start.checked_add(length)?);
     while at < end {
         let mut note = [0; 16];
-        read_at(MEMORY, at, &mut note)?;
+        read_memory(at, &mut note)?;
         let (name, contents) = (quarter(&note, 0)?, quarter(&note, 4)?);
         let padded = |length: u32| u64::from(length).next_multiple_of(4);
         let place = at.checked_add(12 + padded(name))?;
         if quarter(&note, 8)? == BUILD_ID && note.get(12..) == Some(b"GNU\0") {
             let length = (contents as usize).min(LONGEST_ID);
-            return read_at(MEMORY, place, id.get_mut(..length)?).map(|()| length);
+            return read_memory(place, id.get_mut(..length)?).map(|()| length);
         }
         at = place.checked_add(padded(contents))?;
     }

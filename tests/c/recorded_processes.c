@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "lumalloc.h"
 #include "proc_common.h"
@@ -87,6 +88,18 @@ static void dumps_to_output(void) {
     say("behind\n");
 }
 
+/* A process that the system does not let open its own memory, by what it does itself. */
+static void may_not_be_read(void) {
+    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+    if (getuid() == 0) {
+        CHECK(chmod(".", 0777) == 0);
+        CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    }
+    CHECK(open("/proc/self/mem", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES);
+    keeps_blocks();
+    dump("heap.pb.gz");
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (strcmp(argv[1], "first-ends") == 0) {
@@ -95,6 +108,7 @@ int main(int argc, char **argv) {
         pthread_exit(NULL);
     }
     if (strcmp(argv[1], "logs-in-child") == 0) return logs_in_child(), 0;
+    if (strcmp(argv[1], "may-not-be-read") == 0) return may_not_be_read(), 0;
     if (strcmp(argv[1], "dumps-to-output") == 0) return dumps_to_output(), 0;
     return 2;
 }

@@ -2,7 +2,7 @@
 //! read their own memory, of those whose output is a file, and of children.
 
 use lumalloc_tests::memory::number;
-use lumalloc_tests::profiled::{command, copied};
+use lumalloc_tests::profiled::{command, copied, tool};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, scratch};
 use std::path::{Path, PathBuf};
@@ -70,4 +70,13 @@ fn a_profile_to_standard_output_leaves_what_the_file_has() {
         assert_eq!(begin, format!("{first}\n"));
         assert!(one.ends_with("\nbetween\n") && other.ends_with("\nbehind\n"), "{text}");
     }
+}
+
+#[test]
+fn build_ids_are_found_where_the_process_may_not_open_its_memory() {
+    let (directory, program, _) = run("may-not-be-read");
+    let notes = tool("readelf", &[&"-n", &program]);
+    let id = notes.split("Build ID: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let profile = tool("gzip", &[&"-dc", &directory.join("heap.pb.gz")]);
+    assert!(profile.contains(id.expect("a build-id")));
 }
