@@ -175,7 +175,7 @@ pub fn start_monitor(name: Option<&CStr>) -> Result<(), monitor::Refusal> {
         ),
         _ => {}
     }
-    started
+    started.map(|_| ())
 }
 
 /// Ends the recording of the heap monitor, if there is one. Says so if its file is not whole.

@@ -145,37 +145,37 @@ pub fn recordings() -> u64 {
 /// # Errors
 /// [`Refusal`] says why nothing is recorded.
 pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
-    start_or(name, |_, _| ())
+    start_or(name, |_, _| ()).map(|_| ())
 }
 
-/// As [`start`]. Calls `tell` with the file that could not be written, and with the error.
+/// As [`start`], and returns the number of the recording. Calls `tell` with the file that could not
+/// be written, and with the error.
 ///
 /// # Errors
 /// As [`start`].
 pub(crate) fn start_or(
     name: Option<&CStr>,
     tell: impl FnOnce(&CStr, c_int),
-) -> Result<(), Refusal> {
+) -> Result<u64, Refusal> {
     if !enter(None, state_of(CHANGING)) {
         return Err(Refusal::Running);
     }
-    let started = begin(name);
-    if let Err(refusal) = started {
+    if let Err(refusal) = begin(name) {
         if let Refusal::Unwritten(error) = refusal {
             // SAFETY: this thread alone starts, and nothing is recorded.
             tell(unsafe { &*OUTPUT.0.get() }.path(), error);
         }
         leave();
-        return started;
+        return Err(refusal);
     }
     let lost = old_blocks::for_each_chunk(Time::After, |fill| {
         // SAFETY: under the recorder's lock.
         monitor::alone(|| unsafe { &mut *OUTPUT.0.get() }.put(event_file::OLD, fill))
     });
     LOST.store(lost, Ordering::Relaxed);
-    BEGUN.fetch_add(1, Ordering::Relaxed);
+    let number = BEGUN.fetch_add(1, Ordering::Relaxed) + 1;
     enter(Some(CHANGING), state_of(RUNNING));
-    started
+    Ok(number)
 }
 
 fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
@@ -235,15 +235,19 @@ pub fn stop() -> Result<Counts, Refusal> {
 /// As [`stop`].
 #[inline]
 pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
-    if is_running() { end(tell) } else { Err(Refusal::Stopped) }
+    if is_running() { end(None, tell) } else { Err(Refusal::Stopped) }
 }
 
-/// [`stop`] of a recording. It is out of line, because each process calls `stop` at its end, and
-/// its pages are not to be loaded for that.
+/// [`stop`] of a recording: of that with a number, or of any. It is out of line, because each
+/// process calls `stop` at its end, and its pages are not to be loaded for that.
 #[cold]
 #[inline(never)]
-fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
+fn end(only: Option<u64>, tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
     if !enter_from_running() {
+        return Err(Refusal::Stopped);
+    }
+    if only.is_some_and(|number| number != recordings()) {
+        enter(Some(CHANGING), state_of(RUNNING));
         return Err(Refusal::Stopped);
     }
     // While events are recorded: one of a block that is allocated from now on has a later time.
@@ -264,10 +268,13 @@ fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
     ended.map(|()| counts).map_err(Refusal::Unwritten)
 }
 
-/// A recording that ends when this is dropped.
+/// A recording that ends when this is dropped, unless it has ended already. A later one goes on.
 #[derive(Debug)]
 #[must_use]
-pub struct Monitor(());
+pub struct Monitor {
+    /// Which recording of the process it is.
+    number: u64,
+}
 
 impl Monitor {
     /// As [`start`], to the file of that name.
@@ -275,7 +282,7 @@ impl Monitor {
     /// # Errors
     /// [`Refusal`] says why nothing is recorded.
     pub fn start(name: &CStr) -> Result<Monitor, Refusal> {
-        start(Some(name)).map(|()| Monitor(()))
+        start_or(Some(name), |_, _| ()).map(|number| Monitor { number })
     }
 
     /// As [`stop`].
@@ -283,14 +290,19 @@ impl Monitor {
     /// # Errors
     /// As [`stop`]. [`Refusal::Stopped`] if it was stopped otherwise.
     pub fn stop(self) -> Result<Counts, Refusal> {
+        let ended = self.end();
         core::mem::forget(self);
-        stop()
+        ended
+    }
+
+    fn end(&self) -> Result<Counts, Refusal> {
+        if is_running() { end(Some(self.number), |_, _| ()) } else { Err(Refusal::Stopped) }
     }
 }
 
 impl Drop for Monitor {
     fn drop(&mut self) {
         // There is nobody to tell. The counts are kept.
-        let _ = stop();
+        let _ = self.end();
     }
 }

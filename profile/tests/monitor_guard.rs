@@ -54,6 +54,19 @@ fn a_recording_ends_with_its_guard() {
     monitor::stop().expect("its end, past the guard");
     assert_eq!(guard.stop(), Err(Refusal::Stopped));
 
+    for drops in [true, false] {
+        let guard = Monitor::start(&dropped).expect("a recording");
+        monitor::stop().expect("its end, past the guard");
+        let later = Monitor::start(&other).expect("a later recording");
+        if drops {
+            drop(guard);
+        } else {
+            assert_eq!(guard.stop(), Err(Refusal::Stopped));
+        }
+        assert!(monitor::is_running(), "the later recording goes on");
+        later.stop().expect("its end");
+    }
+
     // One that another thread is about to begin is ended.
     for _ in 0..20 {
         let begun = std::thread::scope(|scope| {
