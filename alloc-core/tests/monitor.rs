@@ -29,10 +29,13 @@ static EVENTS: Mutex<[Event; ROOM]> = Mutex::new(
     [Event { time: 0, address: 0, what: What::Allocated { size: 0 }, stack: 0, thread: 0 }; ROOM],
 );
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Whether the sink was told that it is in the child of a fork.
+static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether the sink refuses events.
 static REFUSES: AtomicBool = AtomicBool::new(false);
 
 fn keep(record: Record<'_>) -> bool {
+    FORKED.fetch_or(matches!(record, Record::Forked), Ordering::Relaxed);
     let Record::Events(events) = record else { return false };
     if REFUSES.load(Ordering::Relaxed) {
         return false;
@@ -297,7 +300,7 @@ fn fork() {
             COUNT.store(0, Ordering::Relaxed);
             assert!(!monitor::is_running() && !monitor::stop());
             (0..2000).for_each(|_| drop(black_box(Box::new(1))));
-            assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+            assert!(COUNT.load(Ordering::Relaxed) == 0 && FORKED.load(Ordering::Relaxed));
             assert_eq!(monitor::start(keep), Ok(()));
             // SAFETY: freed once in this process.
             unsafe { raw::free(block) };

@@ -165,6 +165,11 @@ impl Output {
         Err(libc::EEXIST)
     }
 
+    /// Closes the file, which is that of the parent process.
+    pub(crate) fn leave(&mut self) {
+        self.file.kept.close();
+    }
+
     /// Removes the file.
     pub(crate) fn remove(&mut self) {
         self.file.kept.close();

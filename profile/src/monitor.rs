@@ -214,6 +214,10 @@ fn take(record: Record<'_>) -> bool {
         Record::End(message) => output.put(event_file::MESSAGE, |chunk| {
             chunk.number(monotonic()).text(message);
         }),
+        Record::Forked => {
+            output.leave();
+            true
+        }
     }
 }
 

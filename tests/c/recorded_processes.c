@@ -100,6 +100,45 @@ static void may_not_be_read(void) {
     dump("heap.pb.gz");
 }
 
+/* How many descriptors lead to the unfinished recording. */
+static int descriptors_of_recording(void) {
+    int found = 0;
+    char path[64], target[4096];
+    for (int number = 0; number < 4096; number++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", number);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        if (length < 0) continue;
+        target[length] = 0;
+        found += strstr(target, "/events.tmp") != NULL;
+    }
+    return found;
+}
+
+/* A child of a process that is recorded, and one that becomes another program. */
+static void forks_while_recorded(void) {
+    CHECK(lumalloc_monitor_start("events") == 0);
+    CHECK(descriptors_of_recording() == 1);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(descriptors_of_recording() == 0);
+        CHECK(lumalloc_monitor_start("child.events") == 0 && lumalloc_monitor_stop() == 0);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    child = vfork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        execl("/bin/true", "true", (char *)NULL);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(descriptors_of_recording() == 1);
+    keeps_blocks();
+    CHECK(lumalloc_monitor_stop() == 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (strcmp(argv[1], "first-ends") == 0) {
@@ -109,6 +148,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "logs-in-child") == 0) return logs_in_child(), 0;
     if (strcmp(argv[1], "may-not-be-read") == 0) return may_not_be_read(), 0;
+    if (strcmp(argv[1], "forks-while-recorded") == 0) return forks_while_recorded(), 0;
     if (strcmp(argv[1], "dumps-to-output") == 0) return dumps_to_output(), 0;
     return 2;
 }

@@ -80,3 +80,10 @@ fn build_ids_are_found_where_the_process_may_not_open_its_memory() {
     let profile = tool("gzip", &[&"-dc", &directory.join("heap.pb.gz")]);
     assert!(profile.contains(id.expect("a build-id")));
 }
+
+#[test]
+fn a_child_does_not_have_the_recording_of_its_parent_open() {
+    let (directory, ..) = run("forks-while-recorded");
+    assert!(shown(&directory, &["events", "events"]).contains("keeps_blocks"));
+    assert!(directory.join("child.events").exists());
+}

@@ -32,6 +32,8 @@ pub enum Record<'a> {
     Events(&'a [Event]),
     /// The allocator ends the process, and says why.
     End(&'a [u8]),
+    /// This is the child of a fork. The recording is the parent's, and goes on there.
+    Forked,
 }
 
 /// The sink, and buffers that no thread has.
@@ -209,13 +211,15 @@ fn give_all(message: &[u8]) {
     }
 }
 
-/// Ends the recording in the child of a fork. The sink is not called: the file is the parent's.
+/// Ends the recording in the child of a fork. The sink gets no events: the file is the parent's.
 /// Only `mine`, the buffer of the child's thread, stays in use.
 pub(crate) fn forget_in_child(mine: Option<&'static Buffer>) {
     IS_ON.store(false, Ordering::Relaxed);
     {
         let mut state = STATE.lock();
-        state.sink = None;
+        if let Some(sink) = state.sink.take() {
+            sink(Record::Forked);
+        }
         state.free = Pool::new();
     }
     for buffer in event_buffer::all() {
