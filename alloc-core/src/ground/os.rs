@@ -339,6 +339,14 @@ pub(crate) fn is_readable(address: usize) -> bool {
     status != libc::EFAULT
 }
 
+/// Gives the memory of whole pages back, whose contents are not needed. If the system refuses, they
+/// keep it.
+pub(crate) fn give_pages_back(base: usize, bytes: usize) {
+    let place = core::ptr::with_exposed_provenance_mut(base);
+    // SAFETY: pages of this allocator, whose contents are not needed.
+    keep_errno(|| _ = unsafe { libc::madvise(place, bytes, libc::MADV_DONTNEED) });
+}
+
 /// Returns how many bytes of a range of mapped addresses are in physical memory.
 pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
     const PAGES: usize = 2048;

@@ -4,8 +4,10 @@ use super::backtrace::MOST_OWN;
 use super::event::Event;
 use super::hooks::DEEPEST;
 use crate::back::metadata::{self, Recycled};
+use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::units::round_up;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -113,6 +115,18 @@ impl Held {
         &mut self.room.stack
     }
 
+    /// Forgets all events, and gives the memory for them back to the system.
+    pub(super) fn give_back(&mut self) {
+        self.clear();
+        let begin = core::ptr::from_mut::<Room>(self.room).expose_provenance();
+        let page = os::system_page();
+        let (first, end) = (round_up(begin, page), (begin + size_of::<Room>()) & !(page - 1));
+        // A huge page would be split.
+        if first < end && metadata::HUGE_PAGES.get() == 0 {
+            os::give_pages_back(first, end - first);
+        }
+    }
+
     /// Forgets all events.
     pub(super) fn clear(&mut self) {
         self.count = 0;
@@ -144,5 +158,22 @@ mod tests {
         assert_eq!(rest, Some(CAPACITY - 4), "full with the last one");
         held.clear();
         assert!(held.events().is_empty());
+    }
+
+    #[test]
+    fn a_buffer_that_is_not_needed_has_no_memory() {
+        let buffer = Buffer::make().expect("memory");
+        let mut held = buffer.held().lock();
+        (0..CAPACITY).for_each(|_| _ = held.push(Event::NONE));
+        let resident = |held: &Held| {
+            let begin = core::ptr::from_ref::<Room>(held.room).addr();
+            os::resident_bytes(begin, size_of::<Room>())
+        };
+        assert!(resident(&held) >= CAPACITY * size_of::<Event>());
+        held.give_back();
+        // The first and the last page may have other records.
+        let shared = 2 * os::system_page();
+        assert!(metadata::HUGE_PAGES.get() > 0 || resident(&held) <= shared);
+        assert!(held.events().is_empty() && !held.push(Event::NONE) && held.events().len() == 1);
     }
 }

@@ -106,10 +106,14 @@ pub(crate) fn begin(sink: Sink) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Gives all events to the sink, which takes no more afterwards. Recording must be off. Returns
-/// `false` if there was no sink.
+/// Gives all events to the sink, which takes no more afterwards, and the memory of the buffers back
+/// to the system. Recording must be off. Returns `false` if there was no sink.
 pub(crate) fn end() -> bool {
-    event_buffer::all().for_each(|buffer| flush(&mut buffer.held().lock()));
+    for buffer in event_buffer::all() {
+        let mut held = buffer.held().lock();
+        flush(&mut held);
+        held.give_back();
+    }
     STATE.lock().sink.take().is_some()
 }
 
