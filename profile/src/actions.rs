@@ -4,8 +4,9 @@
 //! allocator is lumalloc calls [`start`].
 
 use crate::dump::{self, Cause};
+use crate::event_output::Unended;
 use crate::leaks::Leaks;
-use crate::messages::{Messages, tell_unwritten};
+use crate::messages::{Messages, tell_unnamed, tell_unwritten};
 use crate::{log, monitor, mprof, standard_streams};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -188,14 +189,17 @@ fn end_monitor() {
     }
 }
 
-/// Ends a recording as [`monitor::stop`]. If its end cannot be written, standard error tells the
-/// file and the reason.
+/// Ends a recording as [`monitor::stop`]. If its end cannot be written, or its name not changed,
+/// standard error tells the file and the reason.
 ///
 /// # Errors
 /// As [`monitor::stop`].
 pub fn stop_monitor() -> Result<monitor::Counts, monitor::Refusal> {
     const WHAT: &[u8] = b"the end of the heap monitor's file";
-    monitor::stop_or(|path, error| tell_unwritten(WHAT, path, error))
+    monitor::stop_or(|path, unended| match unended {
+        Unended::Cut(error) => tell_unwritten(WHAT, path, error),
+        Unended::Unnamed(error) => tell_unnamed(b"the file of the heap monitor", path, error),
+    })
 }
 
 /// Writes the profile of mprof(1), and ends it, as [`mprof::stop`]. If its file cannot be written,

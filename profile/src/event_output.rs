@@ -56,6 +56,15 @@ struct Growing {
     error: c_int,
 }
 
+/// What the end of a file lacks, with the system's error number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unended {
+    /// Its last chunks.
+    Cut(c_int),
+    /// Its name.
+    Unnamed(c_int),
+}
+
 /// The stacks that are not in the file yet.
 struct NewStacks {
     /// The highest number of them, or of those in the file.
@@ -179,8 +188,8 @@ impl Output {
     /// Ends the file, and gives it its name.
     ///
     /// # Errors
-    /// The system's error number. The file has the name of an unfinished one then.
-    pub(crate) fn end(&mut self, counts: Counts) -> Result<(), c_int> {
+    /// What is missing. The file has the name of an unfinished one then.
+    pub(crate) fn end(&mut self, counts: Counts) -> Result<(), Unended> {
         self.file.error = 0;
         let time = process::monotonic();
         let mut is_ended = self.look_at_mappings();
@@ -194,9 +203,10 @@ impl Output {
         });
         self.file.kept.close();
         if !is_ended {
-            return Err(self.file.error);
+            return Err(Unended::Cut(self.file.error));
         }
-        output_file::complete(self.file.unfinished.as_c_str(), self.file.path.as_c_str())
+        let (unfinished, path) = (self.file.unfinished.as_c_str(), self.file.path.as_c_str());
+        output_file::complete(unfinished, path).map_err(Unended::Unnamed)
     }
 
     /// Writes a chunk. Returns `false`, and leaves the file as it was, if it cannot be written.

@@ -20,9 +20,20 @@ impl Sink for Messages {
 #[cold]
 #[inline(never)]
 pub(crate) fn tell_unwritten(what: &[u8], path: &CStr, error: c_int) {
+    tell(what, b" could not be written to ", path, error);
+}
+
+/// Says that a file is whole, but keeps the name that it had until then.
+#[cold]
+#[inline(never)]
+pub(crate) fn tell_unnamed(what: &[u8], path: &CStr, error: c_int) {
+    tell(what, b" is whole, but keeps its name ", path, error);
+}
+
+fn tell(what: &[u8], how: &[u8], path: &CStr, error: c_int) {
     let mut messages = Messages;
     let mut text = Text::new(&mut messages);
-    text.bytes(b"<lumalloc>: ").bytes(what).bytes(b" could not be written to ");
+    text.bytes(b"<lumalloc>: ").bytes(what).bytes(how);
     text.bytes(path.to_bytes()).bytes(b": ");
     reason::put(&mut text, error);
     text.bytes(b"\n");

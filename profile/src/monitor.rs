@@ -18,7 +18,7 @@
 //! file is opened by its name once more.
 
 use crate::event_file;
-use crate::event_output::Output;
+use crate::event_output::{Output, Unended};
 use crate::old_blocks::{self, Time};
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
@@ -226,19 +226,19 @@ fn take(record: Record<'_>) -> bool {
 /// While another thread begins or ends one, it waits for that.
 ///
 /// # Errors
-/// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written. The
-/// file then keeps the name that ends in `.tmp`.
+/// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written, or
+/// its name not changed. The file then keeps the name that ends in `.tmp`.
 #[inline]
 pub fn stop() -> Result<Counts, Refusal> {
     stop_or(|_, _| ())
 }
 
-/// As [`stop`]. Calls `tell` with the file whose end could not be written, and with the error.
+/// As [`stop`]. Calls `tell` with the file that has not got its name, and with the reason.
 ///
 /// # Errors
 /// As [`stop`].
 #[inline]
-pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
+pub(crate) fn stop_or(tell: impl FnOnce(&CStr, Unended)) -> Result<Counts, Refusal> {
     if is_running() { end(None, tell) } else { Err(Refusal::Stopped) }
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal
 /// process calls `stop` at its end, and its pages are not to be loaded for that.
 #[cold]
 #[inline(never)]
-fn end(only: Option<u64>, tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Refusal> {
+fn end(only: Option<u64>, tell: impl FnOnce(&CStr, Unended)) -> Result<Counts, Refusal> {
     if !enter_from_running() {
         return Err(Refusal::Stopped);
     }
@@ -265,11 +265,14 @@ fn end(only: Option<u64>, tell: impl FnOnce(&CStr, c_int)) -> Result<Counts, Ref
     // SAFETY: this thread alone stops, and nothing is recorded any more.
     let output = unsafe { &mut *OUTPUT.0.get() };
     let ended = output.end(counts);
-    if let Err(error) = ended {
-        tell(output.unfinished(), error);
+    if let Err(unended) = ended {
+        tell(output.unfinished(), unended);
     }
     leave();
-    ended.map(|()| counts).map_err(Refusal::Unwritten)
+    let error = |unended| match unended {
+        Unended::Cut(error) | Unended::Unnamed(error) => Refusal::Unwritten(error),
+    };
+    ended.map(|()| counts).map_err(error)
 }
 
 /// A recording that ends when this is dropped, unless it has ended already. A later one goes on.

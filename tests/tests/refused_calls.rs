@@ -141,7 +141,7 @@ fn files_that_get_no_name_at_the_end_are_removed_and_told() {
     }
     let (directory, status, errors) = refused("rename", "work", "monitor:true,prof_prefix:own");
     let expected = format!(
-        "<lumalloc>: the end of the heap monitor's file could not be written to \
+        "<lumalloc>: the file of the heap monitor is whole, but keeps its name \
          {}/own.{{n}}.0.events.tmp: permission denied\n",
         directory.display()
     );
