@@ -5,6 +5,7 @@
 //! before it has checked that it can: before the exporter takes in a connection or begins a job, it
 //! maps as many bytes as may be needed, and unmaps them at once. The bounds of the system decide on
 //! that, and the allocator counts none of it.
+use crate::namespace::walk::arenas;
 use crate::namespace::{Namespace, Target};
 use crate::route_names::RouteNames;
 use lumalloc_ctl::Value;
@@ -34,6 +35,9 @@ const JOB: usize = 4 << 20;
 /// How many times the longest answer of its kind so far a job may need. The answer grows by
 /// doubling, is compressed, and is made from what was read.
 const TIMES: usize = 5;
+
+/// How many times its bytes an answer may need that grows by doubling, and is not compressed.
+const GROWS: usize = 3;
 
 /// What a job makes. A long answer of one kind says nothing about the other kinds.
 #[derive(Clone, Copy)]
@@ -155,6 +159,12 @@ impl OwnMemory {
         self.arena.is_none() || self.has(bytes.saturating_add(RESERVE))
     }
 
+    /// Whether there is memory for an answer with so many bytes for each arena. Only for a thread
+    /// that has [entered](Self::enter).
+    pub(crate) fn has_for_arenas(&self, bytes: usize) -> bool {
+        self.has_for(arenas(self.namespace).saturating_mul(bytes).saturating_mul(GROWS))
+    }
+
     /// Whether so many bytes can be allocated. If the system gives no more, or the arena has a
     /// limit of its own, the arena itself is asked, whose unused addresses may be enough.
     fn has(&self, bytes: usize) -> bool {
@@ -235,9 +245,8 @@ fn key_of(namespace: &'static dyn Namespace, arena: u32, key: &str) -> Option<Ta
 
 /// Returns the arena with the name, which an earlier exporter of this process has made.
 fn find(namespace: &'static dyn Namespace) -> Option<u32> {
-    let count = namespace.find("arenas.narenas").ok()?;
-    let Ok(Value::Unsigned(count)) = namespace.read(&count) else { return None };
-    (0..count).find(|&arena| namespace.arena_name(arena).is_ok_and(|name| name == NAME))
+    (0..arenas(namespace) as u32)
+        .find(|&arena| namespace.arena_name(arena).is_ok_and(|name| name == NAME))
 }
 
 fn make(namespace: &'static dyn Namespace) -> Option<u32> {

@@ -5,8 +5,10 @@
 mod client;
 
 use client::any;
-use lumalloc::control::{arenas, limits, profile};
+use lumalloc::control::{arenas, limits, profile, thread};
+use lumalloc_ctl::Error;
 use lumalloc_exporter::Exporter;
+use lumalloc_exporter::namespace::{Linked, Namespace};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -196,6 +198,40 @@ fn readiness_is_memory_for_other_answers() {
         assert_eq!(get(address, &format!("/debug/pprof/symbol?{function:#x}")), 200);
         assert_eq!(get(address, "/map?most=50000"), 200);
         assert_eq!(get(address, "/-/ready"), 200);
+        eprintln!("besieged: all answered");
+    });
+}
+
+/// A part for each arena makes an answer long. What the text needs is known before it begins, and
+/// it is also known while it grows.
+#[test]
+fn long_answers_of_many_arenas_are_refused_without_memory() {
+    alone("long_answers_of_many_arenas_are_refused_without_memory", |address| {
+        let is_own =
+            |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
+        let own = (0..lumalloc::control::narenas()).find(is_own).unwrap();
+        let small = arenas::create().unwrap();
+        assert!((0..300).all(|_| arenas::create().is_some()));
+        // Enough for the least that a job may need.
+        assert!(arenas::set_limit(own, 8 << 20));
+        let long = ["/stats", "/stats?format=json", "/ctl/stats", "/ctl/stats.arenas?format=text"];
+        for path in long {
+            assert_eq!((get(address, path), healthy(address)), (503, 200), "{path}");
+        }
+        assert_eq!(get(address, "/ctl/opt"), 200);
+        assert!(arenas::set_limit(own, 0));
+        for path in long {
+            assert_eq!(get(address, path), 200, "{path}");
+        }
+        let printed = std::thread::spawn(move || {
+            thread::set_arena(small).unwrap();
+            assert!(arenas::set_limit(small, 6 << 20));
+            let namespace: &dyn Namespace = &Linked;
+            let printed = namespace.print(c"J").map(|text| text.len());
+            assert!(arenas::set_limit(small, 0));
+            (printed, namespace.print(c"J").map(|text| text.len() > 6 << 20))
+        });
+        assert_eq!(printed.join().unwrap(), (Err(Error::NoMemory), Ok(true)));
         eprintln!("besieged: all answered");
     });
 }

@@ -62,7 +62,7 @@ impl Namespace for Failing {
         unsafe { Linked.call(mib, buffers) }
     }
 
-    fn print(&self, letters: &CStr) -> Vec<u8> {
+    fn print(&self, letters: &CStr) -> Result<Vec<u8>, Error> {
         Linked.print(letters)
     }
 
@@ -70,7 +70,7 @@ impl Namespace for Failing {
         Linked.map(part)
     }
 
-    fn map_at(&self, address: usize) -> Vec<u8> {
+    fn map_at(&self, address: usize) -> Result<Vec<u8>, Error> {
         Linked.map_at(address)
     }
 }

@@ -1,5 +1,6 @@
 //! The allocator of this executable.
 use super::Namespace;
+use super::collected::{self, Collected};
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
 use lumalloc_namespace::heap_map::{self, Part};
@@ -21,7 +22,7 @@ impl Namespace for Linked {
         unsafe { lumalloc_namespace::access(mib, buffers) }
     }
 
-    fn print(&self, letters: &CStr) -> Vec<u8> {
+    fn print(&self, letters: &CStr) -> Result<Vec<u8>, Error> {
         written(|writer| print::print(writer, Choice::from_letters(letters.to_bytes())))
     }
 
@@ -29,21 +30,21 @@ impl Namespace for Linked {
         if part.arena.is_some_and(|arena| self.arena_name(arena).is_err()) {
             return Err(Error::NoEntry);
         }
-        Ok(written(|writer| heap_map::print(writer, part)))
+        written(|writer| heap_map::print(writer, part))
     }
 
-    fn map_at(&self, address: usize) -> Vec<u8> {
+    fn map_at(&self, address: usize) -> Result<Vec<u8>, Error> {
         written(|writer| heap_map::print_at(writer, address))
     }
 }
 
-fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
-    let mut text = Vec::new();
-    // SAFETY: `append` takes any text, and gets the vector, which outlives the writer.
-    let mut writer = unsafe { Writer::new(super::append, (&raw mut text).cast()) };
+fn written(write: impl FnOnce(&mut Writer)) -> Result<Vec<u8>, Error> {
+    let mut text = Collected::default();
+    // SAFETY: `add` takes any text, and gets one that outlives the writer.
+    let mut writer = unsafe { Writer::new(collected::add, (&raw mut text).cast()) };
     write(&mut writer);
     drop(writer);
-    text
+    text.whole()
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn statistics_are_printed() {
-        let text = Linked.print(c"Jmdablxe");
+        let text = Linked.print(c"Jmdablxe").unwrap();
         assert_eq!(text.first(), Some(&b'{'));
         assert!(serde_json::from_slice::<serde_json::Value>(&text).is_ok());
     }

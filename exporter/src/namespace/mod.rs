@@ -3,17 +3,20 @@
 //!
 //! The facts of the namespace (type, unit, access, help) are equal in both cases, and compiled in.
 //! Only reading, writing and the question which indices exist go to the allocator.
+mod branch_text;
+mod collected;
 mod linked;
 mod preloaded;
 pub(crate) mod walk;
 
+pub(crate) use branch_text::word;
 pub use linked::Linked;
 pub use preloaded::{Preloaded, Unsuited};
 
 use lumalloc_ctl::{Buffers, Error, Type, Value};
 use lumalloc_namespace::heap_map::Part;
 use lumalloc_namespace::{Door, Fact, MAX_DEPTH, facts};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::CStr;
 use std::ptr;
 
 /// A key that was found: its facts, and its MIB with the indices of the name.
@@ -59,16 +62,23 @@ pub trait Namespace: Send + Sync {
     unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error>;
 
     /// Returns the text of `malloc_stats_print` for its option letters.
-    fn print(&self, letters: &CStr) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`] if there is none for the text.
+    fn print(&self, letters: &CStr) -> Result<Vec<u8>, Error>;
 
     /// Returns a part of the heap as a map, in JSON.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] if there is no such arena.
+    /// [`Error::NoEntry`] if there is no such arena, [`Error::NoMemory`] if there is none for the
+    /// text.
     fn map(&self, part: Part) -> Result<Vec<u8>, Error>;
 
     /// Returns the run around an address and the sites that hold it, in JSON.
-    fn map_at(&self, address: usize) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`] if there is none for the text.
+    fn map_at(&self, address: usize) -> Result<Vec<u8>, Error>;
 
     /// Reads the value of a key.
     ///
@@ -261,18 +271,6 @@ fn matches(row: &str, name: &str) -> bool {
         }
     });
     all && parts.next().is_none()
-}
-
-/// Appends a piece of text to the vector behind `to`. `malloc_stats_print` calls it.
-///
-/// # Safety
-/// `to` must point to a `Vec<u8>` that no other code uses, and `piece` must be NUL-terminated.
-unsafe extern "C" fn append(to: *mut c_void, piece: *const c_char) {
-    // SAFETY: the caller guarantees that `to` is such a vector.
-    let text = unsafe { &mut *to.cast::<Vec<u8>>() };
-    // SAFETY: the caller guarantees that `piece` is NUL-terminated.
-    let piece = unsafe { CStr::from_ptr(piece) };
-    text.extend_from_slice(piece.to_bytes());
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The allocator that this process was started on: `liblumalloc.so`, called by its C interface.
 use super::Namespace;
+use super::collected::{self, Collected};
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::heap_map::Part;
 use lumalloc_namespace::self_description::NAMES;
@@ -148,33 +149,34 @@ impl Namespace for Preloaded {
         result(unsafe { call(mib.as_ptr(), mib.len(), oldp, oldlenp, newp.cast_mut(), newlen) })
     }
 
-    fn print(&self, letters: &CStr) -> Vec<u8> {
-        let mut text: Vec<u8> = Vec::new();
+    fn print(&self, letters: &CStr) -> Result<Vec<u8>, Error> {
+        let mut text = Collected::default();
         let to = (&raw mut text).cast();
-        // SAFETY: `append` takes any text and is given the vector, which outlives the call.
-        unsafe { (self.print)(Some(super::append), to, letters.as_ptr()) };
-        text
+        // SAFETY: `add` takes any text and is given one that outlives the call.
+        unsafe { (self.print)(Some(collected::add), to, letters.as_ptr()) };
+        text.whole()
     }
 
     fn map(&self, part: Part) -> Result<Vec<u8>, Error> {
-        let mut text: Vec<u8> = Vec::new();
-        let (to, append) = ((&raw mut text).cast(), Some(super::append as WriteCallback));
+        let mut text = Collected::default();
+        let (to, add) = ((&raw mut text).cast(), Some(collected::add as WriteCallback));
         // The library takes this and what lies above for sets of arenas.
         if part.arena.is_some_and(|arena| arena >= ALL) {
             return Err(Error::NoEntry);
         }
         let (arena, from) = (part.arena.unwrap_or(ALL), ptr::without_provenance(part.from));
-        // SAFETY: `append` takes any text and is given the vector, which outlives the call.
-        result(unsafe { (self.map)(append, to, arena, from, part.most) }).map(|()| text)
+        // SAFETY: `add` takes any text and is given one that outlives the call.
+        result(unsafe { (self.map)(add, to, arena, from, part.most) })?;
+        text.whole()
     }
 
-    fn map_at(&self, address: usize) -> Vec<u8> {
-        let mut text: Vec<u8> = Vec::new();
-        let (to, append) = ((&raw mut text).cast(), Some(super::append as WriteCallback));
-        // SAFETY: `append` takes any text and is given the vector, which outlives the call. With a
-        // callback the function cannot fail.
-        unsafe { (self.map_at)(append, to, ptr::without_provenance(address)) };
-        text
+    fn map_at(&self, address: usize) -> Result<Vec<u8>, Error> {
+        let mut text = Collected::default();
+        let (to, add) = ((&raw mut text).cast(), Some(collected::add as WriteCallback));
+        // SAFETY: `add` takes any text and is given one that outlives the call. With a callback
+        // the function cannot fail.
+        unsafe { (self.map_at)(add, to, ptr::without_provenance(address)) };
+        text.whole()
     }
 }
 
@@ -283,7 +285,7 @@ mod tests {
         ) {
             // SAFETY: the callers give a NUL-terminated text.
             let letters = unsafe { CStr::from_ptr(letters) };
-            let text = CString::new(Linked.print(letters)).unwrap();
+            let text = CString::new(Linked.print(letters).unwrap()).unwrap();
             // SAFETY: the callers' callback takes any text.
             unsafe { write.unwrap()(to, text.as_ptr()) };
         }
@@ -312,7 +314,7 @@ mod tests {
             to: *mut c_void,
             address: *const c_void,
         ) -> c_int {
-            let text = CString::new(Linked.map_at(address.addr())).unwrap();
+            let text = CString::new(Linked.map_at(address.addr()).unwrap()).unwrap();
             // SAFETY: the callers' callback takes any text.
             unsafe { write.unwrap()(to, text.as_ptr()) };
             0
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(namespace.write(&decay, Value::Ssize(1234)), Ok(()));
         assert_eq!(namespace.read(&decay), Ok(Value::Ssize(1234)));
         assert_eq!(namespace.write(&decay, Value::Ssize(-2)), Err(Error::Fault));
-        assert_eq!(namespace.print(c"Jgmdablxe").first(), Some(&b'{'));
+        assert_eq!(namespace.print(c"Jgmdablxe").unwrap().first(), Some(&b'{'));
         let part = Part { arena: None, from: 64, most: 1 };
         let text = String::from_utf8(namespace.map(part).unwrap()).unwrap();
         assert_eq!(text.matches("\"base\":").count(), 1, "{text}");
@@ -352,6 +354,6 @@ mod tests {
             let none = Part { arena: Some(arena), ..part };
             assert_eq!(namespace.map(none), Err(Error::NoEntry), "{arena}");
         }
-        assert!(namespace.map_at(64).starts_with(b"{\"page\":4096,\"run\":null,"));
+        assert!(namespace.map_at(64).unwrap().starts_with(b"{\"page\":4096,\"run\":null,"));
     }
 }

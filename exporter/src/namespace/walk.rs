@@ -1,9 +1,11 @@
-//! Values by name as JSON: of one key, or of all keys below a branch.
+//! Values by name: of one key as JSON, or the text of all keys below a branch.
+use super::branch_text::BranchText;
 use super::{Namespace, Target, text_room};
+use crate::format::Format;
 use lumalloc_ctl::json::to_json;
 use lumalloc_ctl::{Error, Type, Value};
 use lumalloc_namespace::{Fact, facts};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 /// The most indices that are walked. There are no more arenas than that.
 const MOST: usize = 4096;
@@ -26,22 +28,46 @@ pub(crate) fn value(namespace: &dyn Namespace, target: &Target) -> Result<Json, 
     }
 }
 
-/// Returns all shown values below a branch, or `None` if there is no such branch.
-pub(crate) fn below(namespace: &dyn Namespace, branch: &str) -> Option<Json> {
+/// Returns the rows of all shown values below a branch.
+fn rows(path: &[&str]) -> impl Iterator<Item = &'static Fact> {
+    facts().iter().filter(move |row| is_told(row) && is_below(row, path))
+}
+
+/// Whether there is a branch of this name with values that are shown.
+pub(crate) fn is_branch(namespace: &dyn Namespace, branch: &str) -> bool {
     let path: Vec<&str> = branch.split('.').collect();
-    let rows: Vec<&'static Fact> =
-        facts().iter().filter(|row| is_told(row) && is_below(row, &path)).collect();
-    let first = rows.first()?;
     let mut mib = [0; super::MAX_DEPTH];
-    namespace.mib(branch, &mut mib).ok()?;
-    let places = first.name.split('.').zip(&path).enumerate();
-    let indices = places
-        .filter(|(_, (component, _))| component.starts_with('<'))
-        .filter_map(|(place, (_, number))| Some((place, number.parse().ok()?)))
-        .collect();
-    let leaves: Vec<Leaf> = rows.iter().filter_map(|row| Leaf::of(namespace, row)).collect();
-    let mut walk = Walk { namespace, indices };
-    Some(Json::Object(walk.object(&leaves, path.len(), branch)))
+    rows(&path).next().is_some() && namespace.mib(branch, &mut mib).is_ok()
+}
+
+/// Returns the text of all shown values below a branch, or `None` if there is no such branch.
+///
+/// # Errors
+/// [`Error::NoMemory`] if there is none for the text.
+pub(crate) fn below(
+    namespace: &dyn Namespace,
+    branch: &str,
+    format: Format,
+) -> Result<Option<String>, Error> {
+    if !is_branch(namespace, branch) {
+        return Ok(None);
+    }
+    let path: Vec<&str> = branch.split('.').collect();
+    let mut leaves: Vec<Leaf> = rows(&path).filter_map(|row| Leaf::of(namespace, row)).collect();
+    leaves.sort_by(|one, other| one.components.cmp(&other.components));
+    let is_index = |row: &Fact, place| row.name.split('.').nth(place).is_some_and(is_placeholder);
+    let indices = rows(&path).next().into_iter().flat_map(|row| {
+        let numbers = path.iter().enumerate().filter(move |(place, _)| is_index(row, *place));
+        numbers.filter_map(|(place, number)| Some((place, number.parse().ok()?)))
+    });
+    let mut walk = Walk { namespace, indices: indices.collect(), text: BranchText::new(format)? };
+    walk.object(&leaves, path.len(), branch)?;
+    walk.text.whole().map(Some)
+}
+
+/// Whether a component of a row's name stands for an index.
+fn is_placeholder(component: &str) -> bool {
+    component.starts_with('<')
 }
 
 /// Whether a row lies below these components. A number stands for any index.
@@ -72,38 +98,45 @@ struct Walk<'a> {
     namespace: &'a dyn Namespace,
     /// The indices that were chosen on the way down, with their places.
     indices: Vec<(usize, usize)>,
+    text: BranchText,
 }
 
 impl Walk<'_> {
-    /// Returns the values below a path of `depth` components.
-    fn object(&mut self, leaves: &[Leaf], depth: usize, path: &str) -> Map<String, Json> {
-        let mut object = Map::new();
+    /// Writes the values below a path of `depth` components.
+    fn object(&mut self, leaves: &[Leaf], depth: usize, path: &str) -> Result<(), Error> {
         let mut rest = leaves;
         while let Some(first) = rest.first() {
             let Some(&name) = first.components.get(depth) else { break };
             let same = |leaf: &&Leaf| leaf.components.get(depth) == Some(&name);
             let (group, others) = rest.split_at(rest.iter().take_while(same).count());
             rest = others;
-            if name.starts_with('<') {
+            if is_placeholder(name) {
                 for index in self.existing(first, depth, path) {
                     self.indices.push((depth, index));
-                    let below = self.object(group, depth + 1, &format!("{path}.{index}"));
+                    self.member(group, depth, path, &index.to_string())?;
                     self.indices.pop();
-                    // The numbers of regions that are closed are still there.
-                    if !below.is_empty() {
-                        object.insert(index.to_string(), Json::Object(below));
-                    }
                 }
-            } else if first.components.len() == depth + 1 {
-                object.extend(self.value(first).map(|value| (name.to_string(), value)));
-            } else {
-                let below = self.object(group, depth + 1, &format!("{path}.{name}"));
-                if !below.is_empty() {
-                    object.insert(name.to_string(), Json::Object(below));
-                }
+            } else if first.components.len() > depth + 1 {
+                self.member(group, depth, path, name)?;
+            } else if let Some(value) = self.value(first) {
+                self.text.value(name, &value)?;
             }
         }
-        object
+        Ok(())
+    }
+
+    /// Writes an object. It has no values if it is of a region that is closed, whose number is
+    /// still there.
+    fn member(
+        &mut self,
+        leaves: &[Leaf],
+        depth: usize,
+        path: &str,
+        name: &str,
+    ) -> Result<(), Error> {
+        let open = self.text.open(name)?;
+        self.object(leaves, depth + 1, &format!("{path}.{name}"))?;
+        self.text.close(&open)
     }
 
     fn value(&self, leaf: &Leaf) -> Option<Json> {
@@ -130,7 +163,7 @@ impl Walk<'_> {
 }
 
 /// Returns how many arenas there may be.
-fn arenas(namespace: &dyn Namespace) -> usize {
+pub(crate) fn arenas(namespace: &dyn Namespace) -> usize {
     let limit = namespace.find("arenas.narenas").and_then(|target| namespace.read(&target));
     match limit {
         Ok(Value::Unsigned(limit)) => MOST.min(limit as usize),
@@ -150,6 +183,12 @@ fn regions(namespace: &dyn Namespace) -> usize {
 mod tests {
     use super::*;
     use crate::namespace::Linked;
+
+    fn below(namespace: &dyn Namespace, branch: &str) -> Option<Json> {
+        let text = super::below(namespace, branch, Format::Json).unwrap();
+        assert_eq!(text.is_some(), is_branch(namespace, branch));
+        text.map(|text| serde_json::from_str(&text).unwrap())
+    }
 
     #[test]
     fn a_branch_is_an_object() {

@@ -16,7 +16,7 @@ mod list;
 mod refusal;
 mod suggest;
 
-use crate::answer::{Answer, body};
+use crate::answer::{Answer, body, no_memory};
 use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
@@ -37,6 +37,10 @@ const HARD: &str = "limit.hard";
 const HARD_FORCED: &str = "limit.hard_forced";
 /// The longest name that is looked up. No key has a longer one, and it is not sent back.
 const LONGEST: usize = 128;
+/// The most bytes of one arena below `stats.arenas` in both formats. Arenas that have blocks of ten
+/// size classes have 35 and 80 KiB.
+const JSON_OF_ARENA: usize = 48 << 10;
+const TEXT_OF_ARENA: usize = 96 << 10;
 
 /// Answers `GET /ctl`.
 pub(crate) fn list(_: &Context, asked: &Asked) -> Answer {
@@ -52,8 +56,11 @@ pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
             return Ok(list::list(asked)?);
         }
         let format = Format::of(asked, Format::Json)?;
-        let value = read_one(context.namespace, &name)?;
-        Ok(written(format, &value))
+        refresh(context.namespace, &name);
+        match row_of(&name) {
+            Some(row) => Ok(written(format, &described(context.namespace, row, &name)?)),
+            None => branch(context, &name, format),
+        }
     };
     or_refused(read())
 }
@@ -86,16 +93,34 @@ fn name(asked: &Asked) -> Result<String, Refusal> {
     if name.len() > LONGEST { Err(Refusal::LongName(name.len())) } else { Ok(name) }
 }
 
-/// Returns the description of a key with its value, or the values below a branch.
-fn read_one(namespace: &dyn Namespace, name: &str) -> Result<Json, Refusal> {
+/// Takes a snapshot for a name of statistics.
+fn refresh(namespace: &dyn Namespace, name: &str) {
     let is_statistic = name == "stats" || name == "vm" || is_of_snapshot(name);
     if is_statistic && let Ok(epoch) = namespace.find("epoch") {
         // The write cannot be refused. If it were, the previous snapshot would be read.
         let _ = namespace.write(&epoch, Value::U64(1));
     }
-    let Some(row) = row_of(name) else {
-        return walk::below(namespace, name).ok_or_else(|| Refusal::unknown(name));
+}
+
+/// Answers with the values below a branch.
+fn branch(context: &Context, name: &str, format: Format) -> Result<Answer, Refusal> {
+    let bytes = match format {
+        Format::Json => JSON_OF_ARENA,
+        Format::Text => TEXT_OF_ARENA,
     };
+    let is_long = matches!(name, "stats" | "stats.arenas");
+    if is_long && !context.memory.has_for_arenas(bytes) {
+        return Ok(no_memory());
+    }
+    match walk::below(context.namespace, name, format) {
+        Ok(Some(text)) => Ok(body(format.kind(), text)),
+        Ok(None) => Err(Refusal::unknown(name)),
+        Err(_) => Ok(no_memory()),
+    }
+}
+
+/// Returns the description of a key with its value.
+fn described(namespace: &dyn Namespace, row: &'static Fact, name: &str) -> Result<Json, Refusal> {
     let target = found(namespace, row, name)?;
     if !walk::is_told(row) {
         return Err(Refusal::not_told(row));
@@ -120,9 +145,9 @@ fn found(namespace: &dyn Namespace, row: &'static Fact, name: &str) -> Result<Ta
 fn write_one(context: &Context, name: &str, force: bool, body: &[u8]) -> Result<Json, Refusal> {
     let namespace = context.namespace;
     let Some(row) = row_of(name) else {
-        return Err(match walk::below(namespace, name) {
-            Some(_) => Refusal::Branch(name.into()),
-            None => Refusal::unknown(name),
+        return Err(match walk::is_branch(namespace, name) {
+            true => Refusal::Branch(name.into()),
+            false => Refusal::unknown(name),
         });
     };
     allow::check(row)?;

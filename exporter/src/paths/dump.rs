@@ -10,12 +10,11 @@ use crate::context::Context;
 use crate::format::only;
 use crate::heap_profile;
 use crate::namespace::Namespace;
-use crate::paths::stats::printed_text;
+use crate::paths::stats::{JSON_OF_ARENA, TEXT_OF_ARENA, printed_text};
 use hyper::StatusCode;
 use lumalloc_ctl::Value;
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
-use std::ffi::CStr;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -38,6 +37,7 @@ pub(super) enum Failure {
     TooMany(PathBuf),
     TooLarge(usize),
     NoSnapshot,
+    NoMemory,
     Profile(heap_profile::Failure),
     File(PathBuf, io::Error),
 }
@@ -59,6 +59,7 @@ impl fmt::Display for Failure {
                 write!(to, "the statistics have {bytes} bytes; {LARGEST} are written at most")
             }
             Failure::NoSnapshot => to.write_str("no snapshot can be taken"),
+            Failure::NoMemory => to.write_str("there is no memory for the statistics"),
             Failure::Profile(failure) => failure.fmt(to),
             Failure::File(path, error) => write!(to, "cannot write {}: {error}", path.display()),
         }
@@ -71,7 +72,7 @@ impl From<Failure> for Answer {
             Failure::Profile(failure) => return failure.into(),
             Failure::NoDirectory => StatusCode::CONFLICT,
             Failure::TooMany(_) | Failure::TooLarge(_) => StatusCode::INSUFFICIENT_STORAGE,
-            Failure::NoSnapshot => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::NoSnapshot | Failure::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
             Failure::File(..) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         line(status, failure)
@@ -84,17 +85,20 @@ pub(crate) fn dump(context: &Context, asked: &Asked) -> Answer {
         return bad.into();
     }
     let directory = context.settings.load().dump_directory.clone();
-    match write_all(context.namespace, directory.as_deref()) {
+    match write_all(context, directory.as_deref()) {
         Ok(names) => body(JSON, format!("{names}\n")),
         Err(failure) => failure.into(),
     }
 }
 
 /// Writes the files, and returns their paths by what they are. If one fails, none stays.
-fn write_all(namespace: &dyn Namespace, directory: Option<&Path>) -> Result<Json, Failure> {
+fn write_all(context: &Context, directory: Option<&Path>) -> Result<Json, Failure> {
     let stem = new_name(directory)?;
-    let profile = profile(namespace)?;
-    let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
+    let profile = profile(context.namespace)?;
+    if !context.memory.has_for_arenas(TEXT_OF_ARENA + JSON_OF_ARENA) {
+        return Err(Failure::NoMemory);
+    }
+    let [text, json] = printed(context.namespace)?;
     let [text, json] = [text, json].map(|text| Some(text.into_bytes()));
     let files = [("text", "txt", text), ("json", "json", json), ("profile", "pb.gz", profile)];
     let mut written: Vec<PathBuf> = Vec::new();
@@ -143,17 +147,18 @@ fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
 }
 
 /// Returns the text and the JSON of one snapshot.
-fn printed(namespace: &dyn Namespace) -> Option<[String; 2]> {
-    const AGAIN: [&CStr; 2] = [c"s", c"Js"];
-    let epoch = namespace.find("epoch").ok()?;
+fn printed(namespace: &dyn Namespace) -> Result<[String; 2], Failure> {
+    let none = |_| Failure::NoSnapshot;
+    let epoch = namespace.find("epoch").map_err(none)?;
+    let text = |letters| printed_text(namespace, letters).map_err(|_| Failure::NoMemory);
     let mut left = TRIES;
     loop {
-        namespace.write(&epoch, Value::U64(1)).ok()?;
-        let before = namespace.read(&epoch).ok()?;
-        let both = AGAIN.map(|letters| printed_text(namespace, letters));
+        namespace.write(&epoch, Value::U64(1)).map_err(none)?;
+        let before = namespace.read(&epoch).map_err(none)?;
+        let both = [text(c"s")?, text(c"Js")?];
         left -= 1;
-        if left == 0 || namespace.read(&epoch).ok()? == before {
-            return Some(both);
+        if left == 0 || namespace.read(&epoch).map_err(none)? == before {
+            return Ok(both);
         }
     }
 }

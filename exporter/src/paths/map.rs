@@ -17,6 +17,7 @@ use crate::query;
 use crate::symbols::{self, Symbols};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
+use lumalloc_ctl::Error;
 use lumalloc_namespace::heap_map::Part;
 use serde_json::Value as Json;
 
@@ -47,7 +48,10 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
             return Ok(no_memory());
         }
         let symbols = Symbols::of_process().unwrap_or_default();
-        return Ok(body(JSON, with_frames(&context.namespace.map_at(address), symbols)));
+        return Ok(match context.namespace.map_at(address) {
+            Ok(text) => body(JSON, with_frames(&text, symbols)),
+            Err(_) => no_memory(),
+        });
     }
     only(asked, &["arena", "at", "from", "most"])?;
     let part = Part {
@@ -60,6 +64,7 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
     }
     Ok(match (context.namespace.map(part), part.arena) {
         (Ok(text), _) => body(JSON, text),
+        (Err(Error::NoMemory), _) => no_memory(),
         (Err(_), Some(arena)) => {
             line(StatusCode::NOT_FOUND, format_args!("no such arena: {arena}"))
         }

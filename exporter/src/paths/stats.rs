@@ -1,14 +1,20 @@
 //! `/stats`: `malloc_stats_print` as text or as JSON. `?opts=` has its option letters.
-use crate::answer::{Answer, body};
+use crate::answer::{Answer, body, no_memory};
 use crate::asked::Asked;
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
 use crate::namespace::Namespace;
 use crate::query;
+use lumalloc_ctl::Error;
 use std::ffi::{CStr, CString};
+use std::str::Utf8Chunk;
 
 /// The option letters of `malloc_stats_print`.
 const LETTERS: &str = "Jgmdablxehw";
+/// The most bytes of one arena in both formats. Arenas that have blocks of ten size classes have 33
+/// and 8 KiB.
+pub(crate) const JSON_OF_ARENA: usize = 48 << 10;
+pub(crate) const TEXT_OF_ARENA: usize = 16 << 10;
 
 /// Answers `GET /stats`.
 pub(crate) fn stats(context: &Context, asked: &Asked) -> Answer {
@@ -30,15 +36,36 @@ fn printed(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
         (true, _) => Format::Json,
         (false, format) => format,
     };
-    let j = if format == Format::Json { "J" } else { "" };
+    let (j, bytes) = match format {
+        Format::Json => ("J", JSON_OF_ARENA),
+        Format::Text => ("", TEXT_OF_ARENA),
+    };
+    if !context.memory.has_for_arenas(bytes) {
+        return Ok(no_memory());
+    }
     let letters = CString::new(format!("{j}{}", opts.replace('J', ""))).unwrap_or_default();
-    Ok(body(format.kind(), printed_text(context.namespace, &letters)))
+    let text = printed_text(context.namespace, &letters);
+    Ok(text.map_or_else(|_| no_memory(), |text| body(format.kind(), text)))
 }
 
-/// Returns what is printed as UTF-8. Names of arenas need not be UTF-8.
-pub(crate) fn printed_text(namespace: &dyn Namespace, letters: &CStr) -> String {
-    String::from_utf8(namespace.print(letters))
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// Returns what is printed as UTF-8. Names of arenas need not be UTF-8. Fails if there is no memory
+/// for it.
+pub(crate) fn printed_text(namespace: &dyn Namespace, letters: &CStr) -> Result<String, Error> {
+    String::from_utf8(namespace.print(letters)?).or_else(|error| lossy(error.as_bytes()))
+}
+
+/// As [`String::from_utf8_lossy`], which ends the process if there is no memory.
+fn lossy(bytes: &[u8]) -> Result<String, Error> {
+    let replaced = |wrong: &[u8]| if wrong.is_empty() { "" } else { "\u{fffd}" };
+    let length = |chunk: Utf8Chunk<'_>| chunk.valid().len() + replaced(chunk.invalid()).len();
+    let mut text = String::new();
+    let room = bytes.utf8_chunks().map(length).sum();
+    text.try_reserve_exact(room).map_err(|_| Error::NoMemory)?;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.push_str(replaced(chunk.invalid()));
+    }
+    Ok(text)
 }
 
 fn has_format(asked: &Asked) -> bool {

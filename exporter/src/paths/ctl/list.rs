@@ -3,7 +3,7 @@ use super::allow;
 use crate::answer::{Answer, body};
 use crate::asked::Asked;
 use crate::format::{Bad, Format};
-use crate::namespace::walk;
+use crate::namespace::{walk, word};
 use lumalloc_namespace::{Door, Fact, Type, facts};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
@@ -67,35 +67,10 @@ fn table() -> String {
     text
 }
 
-/// Returns a value as text: of a key only its value, of a branch a line for each key below, of an
-/// action one word.
+/// Returns a value as text: of a key only its value, of an action one word.
 pub(super) fn plain(value: &Json) -> String {
-    let object = value.as_object();
-    if let Some(value) = object.and_then(|object| object.get("value")) {
-        return format!("{}\n", word(value));
+    match value.get("value") {
+        Some(value) => format!("{}\n", word(value)),
+        None => "done\n".into(),
     }
-    if object.is_some_and(|object| object.get("done") == Some(&Json::Bool(true))) {
-        return "done\n".into();
-    }
-    let mut text = String::new();
-    lines(&mut text, "", value);
-    text
-}
-
-fn lines(text: &mut String, path: &str, value: &Json) {
-    match value {
-        Json::Object(object) => {
-            for (name, value) in object {
-                let dot = if path.is_empty() { "" } else { "." };
-                lines(text, &format!("{path}{dot}{name}"), value);
-            }
-        }
-        value => {
-            let _ = writeln!(text, "{path}: {}", word(value));
-        }
-    }
-}
-
-fn word(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
