@@ -44,9 +44,13 @@ pub(crate) trait Chores: Send {
     fn next(&mut self, now: Instant) -> Option<Instant>;
 }
 
+/// What the thread calls before its next job.
+type Next = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
 /// The handle of the thread. Dropping it ends the thread.
 pub(crate) struct Worker {
     jobs: Mutex<Option<SyncSender<Job>>>,
+    next: Arc<Next>,
     waiting: Arc<AtomicUsize>,
     thread: Quiet,
 }
@@ -64,8 +68,10 @@ impl Worker {
     /// Starts the thread.
     pub(crate) fn start(chores: impl Chores + 'static) -> io::Result<Worker> {
         let (sender, jobs) = sync_channel(WAITING);
-        let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs, chores))?;
-        Ok(Worker { jobs: Mutex::new(Some(sender)), waiting: Arc::default(), thread })
+        let next = Arc::new(Next::default());
+        let first = Arc::clone(&next);
+        let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs, &first, chores))?;
+        Ok(Worker { jobs: Mutex::new(Some(sender)), next, waiting: Arc::default(), thread })
     }
 
     /// Hands a job over, and returns the receiver of its answer. A job whose time is over before
@@ -98,7 +104,7 @@ impl Worker {
     pub(crate) fn ended() -> Worker {
         let jobs = Mutex::new(Some(sync_channel(0).0));
         let thread = quiet_thread::spawn("lumalloc-ended", || ()).expect("a thread");
-        Worker { jobs, waiting: Arc::default(), thread }
+        Worker { jobs, next: Arc::default(), waiting: Arc::default(), thread }
     }
 
     /// Has the thread do its chores soon. If a job waits, they are done after it anyway.
@@ -107,6 +113,13 @@ impl Worker {
             // The receiver is dropped, so no answer is made.
             let _ = self.run(Instant::now(), false, || line(StatusCode::NO_CONTENT, ""));
         }
+    }
+
+    /// Has the thread call a function after the job that it does now, however long that takes and
+    /// however many jobs wait.
+    pub(crate) fn call_next(&self, call: impl FnOnce() + Send + 'static) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(call));
+        self.wake();
     }
 }
 
@@ -117,9 +130,13 @@ impl Drop for Worker {
     }
 }
 
-fn work(jobs: &Receiver<Job>, mut chores: impl Chores) {
+fn work(jobs: &Receiver<Job>, next: &Next, mut chores: impl Chores) {
     chores.begin();
     loop {
+        let call = next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(call) = call {
+            call();
+        }
         let due = chores.next(Instant::now());
         let job = match due {
             None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -220,6 +237,29 @@ mod tests {
         assert_eq!(worker.run(later(), true, answer).err(), Some(Busy::Full));
         drop(go);
         assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
+    }
+
+    /// It waits neither for a place among the jobs nor for those that wait.
+    #[test]
+    fn a_call_is_made_after_the_job_that_is_done_now() {
+        let worker = idle();
+        let go = stuck(&worker);
+        let (called, calls) = channel();
+        let said = called.clone();
+        let job = move || {
+            said.send("a job").unwrap();
+            answer()
+        };
+        let wait = |_| worker.run(later(), true, job.clone()).unwrap();
+        let waiting: Vec<_> = (0..WAITING).map(wait).collect();
+        worker.call_next(move || called.send("the call").unwrap());
+        drop(go);
+        assert_eq!(calls.recv(), Ok("the call"));
+        assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
+        // Nor does it need one.
+        let (called, calls) = channel();
+        worker.call_next(move || called.send(()).unwrap());
+        assert_eq!(calls.recv(), Ok(()));
     }
 
     #[test]

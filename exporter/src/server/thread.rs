@@ -3,7 +3,6 @@ use super::connection;
 use super::fork::{self, Noted, Step};
 use super::listener::{self, Bound, Listener, SocketFile, Stream};
 use super::places::{Place, Places};
-use crate::answer::{Answer, line};
 use crate::chores::Decay;
 use crate::client::Client;
 use crate::clock::Clock;
@@ -16,7 +15,6 @@ use crate::route::Surface;
 use crate::say::say;
 use crate::start_error::StartError;
 use crate::worker::{STOPS_WITHIN, Worker};
-use hyper::StatusCode;
 use socket2::{Domain, Socket, Type};
 use std::future::poll_fn;
 use std::io;
@@ -25,7 +23,7 @@ use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -59,23 +57,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let told = self.stop.take().map(|stop| tell(&self.worker, stop));
-        // A job of the worker may hang in the allocator.
+        if let Some(stop) = self.stop.take() {
+            tell(&self.worker, stop);
+        }
+        // A job of the worker may hang in the allocator. Then the server stops after it.
         self.thread.join(2 * STOPS_WITHIN);
-        drop(told);
     }
 }
 
 /// Has the server stop, on the worker's thread: a runtime is woken through a descriptor, which the
-/// calling thread may not have. The stop is done as long as the caller keeps what is returned.
-fn tell(worker: &Worker, stop: oneshot::Sender<()>) -> Option<oneshot::Receiver<Answer>> {
+/// calling thread may not have.
+fn tell(worker: &Worker, stop: oneshot::Sender<()>) {
     // Without a worker it is left behind, not dropped, because that would wake the runtime here.
     let stop = ManuallyDrop::new(stop);
-    let work = move || {
-        drop(ManuallyDrop::into_inner(stop));
-        line(StatusCode::NO_CONTENT, "")
-    };
-    worker.run(Instant::now() + 2 * STOPS_WITHIN, true, work).ok()
+    worker.call_next(move || drop(ManuallyDrop::into_inner(stop)));
 }
 
 /// Starts the threads. Returns when the server listens.
