@@ -1,4 +1,5 @@
 //! The state that every answer may read.
+use crate::countdown::Countdown;
 use crate::counts::Counts;
 use crate::memory::OwnMemory;
 use crate::metrics::Metrics;
@@ -9,7 +10,7 @@ use crate::settings::Settings;
 use crate::single_flight::SingleFlight;
 use crate::unsent::Unsent;
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
 /// The most requests that wait for their second reading at once.
@@ -35,6 +36,9 @@ pub(crate) struct Context {
     pub(crate) memory: Arc<OwnMemory>,
     /// The snapshots that are kept.
     pub(crate) ring: Arc<Ring>,
+    /// Ends the recording that was begun here for some time, at the latest with the exporter: its
+    /// thread would keep a process whose first thread has exited from ending.
+    pub(crate) recording: Mutex<Option<Countdown>>,
 }
 
 impl Context {
@@ -54,6 +58,7 @@ impl Context {
             memory: Arc::new(OwnMemory::of(namespace, &routes)),
             counts: Counts::new(routes),
             ring: Arc::default(),
+            recording: Mutex::default(),
         })
     }
 }

@@ -34,6 +34,7 @@ pub(crate) mod chores;
 pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod context;
+pub(crate) mod countdown;
 pub mod counts;
 pub(crate) mod deadline;
 pub(crate) mod dispatch;

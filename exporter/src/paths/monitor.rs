@@ -3,11 +3,11 @@
 use crate::answer::{Answer, JSON, body, line};
 use crate::asked::Asked;
 use crate::context::Context;
+use crate::countdown::Countdown;
 use crate::format::{Bad, bad, only};
 use crate::namespace::Namespace;
 use crate::paths::dump;
 use crate::query;
-use crate::quiet_thread;
 use hyper::StatusCode;
 use lumalloc_ctl::{Error, Value};
 use serde_json::json;
@@ -17,7 +17,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +29,6 @@ struct Recording {
     /// How many recordings had begun, with this one. `None`: the allocator does not tell.
     begun: Option<u64>,
     file: PathBuf,
-    /// The thread that waits for the recording's time ends when this is dropped.
-    _end: Option<Sender<()>>,
 }
 
 /// The recording that was begun here, as long as it is not known to have ended. Whoever begins or
@@ -91,7 +88,7 @@ pub(crate) fn start(context: &Context, asked: &Asked) -> Answer {
     let directory = context.settings.load().dump_directory.clone();
     let begun = dump::new_name(directory.as_deref()).map_err(Failure::Dump).and_then(|stem| {
         let file = stem.with_added_extension("events");
-        begin(context.namespace, file, seconds)
+        begin(context, file, seconds)
     });
     match begun {
         Ok(file) => told(json!({ "file": file.to_string_lossy(), "seconds": seconds })),
@@ -107,7 +104,10 @@ pub(crate) fn stop(context: &Context, asked: &Asked) -> Answer {
     let mut recording = recording();
     let own = recording.take().filter(|recording| !has_ended(context.namespace, recording));
     let file = own.map(|recording| recording.file);
-    match end(context.namespace) {
+    let ended = end(context.namespace);
+    drop(recording);
+    replace_countdown(context, None);
+    match ended {
         Ok([events, dropped]) => {
             let file = file.map(|file| file.to_string_lossy().into_owned());
             told(json!({ "file": file, "events": events, "dropped": dropped }))
@@ -143,11 +143,8 @@ fn seconds(asked: &Asked) -> Result<Option<u64>, Bad> {
     }
 }
 
-fn begin(
-    namespace: &'static dyn Namespace,
-    file: PathBuf,
-    seconds: Option<u64>,
-) -> Result<PathBuf, Failure> {
+fn begin(context: &Context, file: PathBuf, seconds: Option<u64>) -> Result<PathBuf, Failure> {
+    let namespace = context.namespace;
     let name = CString::new(file.as_os_str().as_bytes())
         .map_err(|_| Failure::Unwritten(Some(file.clone())))?;
     let mut recording = recording();
@@ -162,29 +159,27 @@ fn begin(
     let number = NEXT.fetch_add(1, Relaxed);
     let begun = count(namespace, "monitor.recordings").ok();
     let end = seconds.map(|seconds| end_after(namespace, number, Duration::from_secs(seconds)));
-    let _end = end.transpose().map_err(Failure::NoThread)?;
-    *recording = Some(Recording { number, begun, file: file.clone(), _end });
+    let end = end.transpose().map_err(Failure::NoThread)?;
+    *recording = Some(Recording { number, begun, file: file.clone() });
+    drop(recording);
+    replace_countdown(context, end);
     Ok(file)
 }
 
-/// Begins a thread that ends the recording after some time, unless what is returned is dropped
-/// before. Without a thread, the recording ends at once.
+/// Drops the countdown of an earlier recording, whose thread waits for [`RECORDING`].
+fn replace_countdown(context: &Context, with: Option<Countdown>) {
+    let mut place = context.recording.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(std::mem::replace(&mut *place, with));
+}
+
+/// Begins a countdown that ends the recording. Without a thread, the recording ends at once.
 fn end_after(
     namespace: &'static dyn Namespace,
     number: u64,
     time: Duration,
-) -> io::Result<Sender<()>> {
-    let (end, ended) = mpsc::channel::<()>();
-    let wait = move || {
-        if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-            end_own(namespace, number);
-        }
-    };
-    let thread = quiet_thread::spawn("lumalloc-record", wait);
-    if thread.is_err() {
-        let _ = self::end(namespace);
-    }
-    thread.map(|_| end)
+) -> io::Result<Countdown> {
+    let countdown = Countdown::start("lumalloc-record", time, move || end_own(namespace, number));
+    countdown.inspect_err(|_| _ = end(namespace))
 }
 
 /// Ends the recording of that number, unless it has ended: the present one may be another.
@@ -289,6 +284,11 @@ mod tests {
         told(stop(&context, &post("/monitor/stop", "")));
 
         a_timer_ends_its_own_recording_only(&context, &directory);
+        told(start(&context, &post("/monitor/start?seconds=3600", "")));
+        drop(context);
+        while is_active() {
+            thread::yield_now();
+        }
 
         let missing = PathBuf::from("/nonexistent/for/events");
         let text = "cannot write /nonexistent/for/events: No such file or directory (os error 2)\n";

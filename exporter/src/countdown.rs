@@ -1,0 +1,59 @@
+//! A thread that calls a function after some time, or when the countdown is dropped.
+use crate::quiet_thread::{self, Quiet};
+use crate::worker::STOPS_WITHIN;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+/// A countdown that runs, or has run out. Dropping it has the function called at once, if it was
+/// not called yet, and waits for that.
+pub(crate) struct Countdown {
+    now: SyncSender<()>,
+    thread: Quiet,
+}
+
+impl Countdown {
+    /// Starts the thread.
+    pub(crate) fn start(
+        name: &str,
+        time: Duration,
+        call: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Countdown> {
+        let (now, told) = sync_channel(1);
+        let wait = move || {
+            let _ = told.recv_timeout(time);
+            call();
+        };
+        Ok(Countdown { now, thread: quiet_thread::spawn(name, wait)? })
+    }
+}
+
+impl Drop for Countdown {
+    fn drop(&mut self) {
+        // The thread may have ended.
+        let _ = self.now.try_send(());
+        self.thread.join(STOPS_WITHIN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_function_is_called_in_time_or_at_the_drop() {
+        let (called, calls) = channel();
+        let start = |time| {
+            let called = called.clone();
+            let call = move || called.send(()).expect("the test waits");
+            Countdown::start("lumalloc-test", time, call).expect("a thread")
+        };
+        let short = start(Duration::from_millis(1));
+        assert_eq!(calls.recv(), Ok(()));
+        drop(short);
+        assert!(calls.try_recv().is_err(), "it is called once");
+        drop(start(Duration::from_secs(3600)));
+        assert_eq!(calls.recv(), Ok(()));
+    }
+}
