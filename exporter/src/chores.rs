@@ -64,11 +64,15 @@ impl Chores for Decay {
         self.memory.enter();
     }
 
-    fn next(&mut self, now: Instant) -> Option<Instant> {
+    fn look(&mut self, now: Instant) {
         let may = || self.memory.has_for_job(Kind::Kept);
         if let Some(length) = self.ring.look(self.namespace, now, may) {
             self.memory.note(Kind::Kept, length);
         }
+    }
+
+    fn next(&mut self, now: Instant) -> Option<Instant> {
+        self.look(now);
         self.memory.trim();
         if self.due.is_some_and(|due| now >= due) {
             if let Some(decay) = &self.decay {
