@@ -47,10 +47,14 @@ pub(crate) fn start() {
             Ok(()) => {}
             // The ancestor serves, as intended.
             Err(why) if is_taken(&*why) && family::has_ancestor_with(VARIABLE, &text) => {}
-            Err(why) => say(&why.to_string()),
+            Err(why) => {
+                say(&why.to_string());
+            }
         },
         Ok(_) => {}
-        Err(why) => say(&why),
+        Err(why) => {
+            say(&why);
+        }
     }
 }
 

@@ -4,10 +4,13 @@ mod client;
 
 use client::any;
 use lumalloc_exporter::Exporter;
+use socket2::{Domain, Socket, Type};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 #[global_allocator]
@@ -115,6 +118,52 @@ fn clients_that_cannot_be_taken_in_are_told_of_once() {
         assert_eq!(text, format!("<lumalloc>: exporter: {line}"));
     };
     alone("clients_that_cannot_be_taken_in_are_told_of_once", test);
+}
+
+/// Has the exporter, with a table of its own, fail to take a client in. Checks what it says.
+fn told_by_own_table(standard_error: &impl AsRawFd, read: impl FnOnce() -> String) {
+    let exporter = Exporter::builder().listen(any()).own_descriptors().start().unwrap();
+    // SAFETY: makes standard error another name of the file.
+    assert_eq!(unsafe { libc::dup2(standard_error.as_raw_fd(), 2) }, 2);
+    let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    // Standard streams and two more. The exporter has more than that open.
+    let bound = libc::rlimit { rlim_cur: 5, rlim_max: 64 };
+    // SAFETY: `setrlimit` reads a plain structure.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const bound) }, 0);
+    client.connect(&exporter.address().unwrap().into()).unwrap();
+    let line = "it takes no clients in: Too many open files (os error 24)\n";
+    assert_eq!(read(), format!("<lumalloc>: exporter: {line}"));
+}
+
+/// The exporter has no descriptor for the standard error of the program.
+#[test]
+fn a_file_is_told_of_it_without_a_descriptor() {
+    let test = || {
+        let path = client::directory("few-descriptors-own").join("errors");
+        let said = File::options().read(true).write(true).create(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        told_by_own_table(&said, || {
+            client::wait_until("it is told", || said.metadata().unwrap().len() > 0);
+            let mut text = [0; 200];
+            let length = said.read_at(&mut text, 0).unwrap();
+            String::from_utf8_lossy(&text[..length]).into_owned()
+        });
+    };
+    alone("a_file_is_told_of_it_without_a_descriptor", test);
+}
+
+#[test]
+fn a_socket_is_told_of_it_without_a_descriptor() {
+    let test = || {
+        let (said, mut told) = UnixStream::pair().unwrap();
+        told.set_read_timeout(Some(client::LONG)).unwrap();
+        told_by_own_table(&said, || {
+            let mut text = [0; 200];
+            let length = told.read(&mut text).unwrap();
+            String::from_utf8_lossy(&text[..length]).into_owned()
+        });
+    };
+    alone("a_socket_is_told_of_it_without_a_descriptor", test);
 }
 
 /// The numbers of `/proc/self/statm` cannot be read. Nothing else may be told in their place.

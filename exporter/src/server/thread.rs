@@ -175,8 +175,9 @@ async fn make_room(places: &Places, context: &Context) {
 fn tell_once(error: &io::Error) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let is_lasting = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
-    if is_lasting && !TOLD.swap(true, Relaxed) {
-        say(&format!("it takes no clients in: {error}"));
+    if is_lasting && !TOLD.load(Relaxed) {
+        let is_told = say(&format!("it takes no clients in: {error}"));
+        TOLD.store(is_told, Relaxed);
     }
 }
 
