@@ -12,7 +12,7 @@ use lumalloc_ctl::Value;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The name of the arena.
 pub(crate) const NAME: &str = "exporter";
@@ -87,7 +87,6 @@ pub(crate) struct OwnMemory {
     longest: Longest,
     /// An answer to `/metrics`.
     scrape: Kind,
-    is_short: AtomicBool,
 }
 
 impl OwnMemory {
@@ -104,7 +103,6 @@ impl OwnMemory {
             flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
             longest: Longest::new(routes),
             scrape: Kind::Answer(routes.of_path("/metrics")),
-            is_short: AtomicBool::new(false),
         }
     }
 
@@ -149,9 +147,7 @@ impl OwnMemory {
     /// Whether a job can be done. Only for a thread that has [entered](Self::enter). The reading
     /// thread calls [`trim`](Self::trim) afterwards.
     pub(crate) fn has_for_job(&self, kind: Kind) -> bool {
-        let has = self.has(self.longest.need(kind));
-        self.is_short.store(!has, Relaxed);
-        has
+        self.has(self.longest.need(kind))
     }
 
     /// Whether a job can have so many bytes. Only for a thread that has [entered](Self::enter).
@@ -175,10 +171,9 @@ impl OwnMemory {
         (can_map(bytes) && !is_limited()) || has_block(bytes)
     }
 
-    /// Whether there was no memory for the last job, and there is none for `/metrics` now. If there
-    /// was memory, the allocator is not asked. A heap profile may need far more than `/metrics`.
-    pub(crate) fn is_short(&self) -> bool {
-        self.is_short.load(Relaxed) && !self.has_for_job(self.scrape)
+    /// Whether there is memory for an answer to `/metrics` now.
+    pub(crate) fn has_for_scrape(&self) -> bool {
+        self.has_for_job(self.scrape)
     }
 
     /// Returns the index of the arena, or `None` if none could be made.

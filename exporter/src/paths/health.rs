@@ -13,7 +13,7 @@ pub(crate) fn healthy(_: &Context, _: &Asked) -> Answer {
 
 /// Answers `GET /-/ready`.
 pub(crate) fn ready(context: &Context, _: &Asked) -> Answer {
-    if context.memory.is_short() {
+    if !context.memory.has_for_scrape() {
         let reason = "lumalloc: not ready: there is no memory for other answers";
         return line(StatusCode::SERVICE_UNAVAILABLE, reason);
     }
