@@ -9,6 +9,7 @@ use lumalloc_ctl::{Error, Value};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The most bytes of a profile in memory.
@@ -43,8 +44,8 @@ pub(crate) enum Failure {
     Off,
     /// The allocator could not write it.
     Unwritten(Error),
-    /// It has more bytes than [`MOST_BYTES`].
-    TooLarge,
+    /// It has more bytes than that, which are [`MOST_BYTES`] or the system's limit for files.
+    TooLarge(u64),
     /// The system had no file in memory for it.
     File(io::Error),
 }
@@ -59,9 +60,14 @@ impl fmt::Display for Failure {
                 let error = io::Error::from_raw_os_error(error.errno());
                 write!(to, "the profile could not be written: {error}")
             }
-            Failure::TooLarge => write!(
+            Failure::TooLarge(MOST_BYTES) => write!(
                 to,
                 "the profile has more than {MOST_BYTES} bytes: write it to a file with prof.dump"
+            ),
+            Failure::TooLarge(most) => write!(
+                to,
+                "the profile has more than {most} bytes, which is the limit of this process for \
+                 files (ulimit -f)"
             ),
             Failure::File(error) => write!(to, "there is no file for the profile: {error}"),
         }
@@ -72,7 +78,7 @@ impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let status = match failure {
             Failure::Off => StatusCode::NOT_FOUND,
-            Failure::TooLarge => StatusCode::INSUFFICIENT_STORAGE,
+            Failure::TooLarge(_) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Unwritten(_) | Failure::File(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         line(status, failure)
@@ -86,18 +92,19 @@ pub(crate) fn failure(error: Error) -> Failure {
 
 /// Takes the present profile.
 pub(crate) fn take(namespace: &dyn Namespace, format: Format) -> Result<Vec<u8>, Failure> {
-    let mut file = memory_file(MOST_BYTES).map_err(Failure::File)?;
+    let most = MOST_BYTES.min(longest_file());
+    let mut file = memory_file(most).map_err(Failure::File)?;
     let descriptor = file.as_raw_fd().cast_unsigned();
     let key = namespace.find(format.key()).map_err(failure)?;
     let written = namespace.write(&key, Value::Unsigned(descriptor));
-    contents(&mut file, written.map_err(failure), MOST_BYTES)
+    contents(&mut file, written.map_err(failure), most)
 }
 
 /// Returns what was written to a file of at most `most` bytes.
 fn contents(file: &mut File, written: Result<(), Failure>, most: u64) -> Result<Vec<u8>, Failure> {
     let length = file.stream_position().map_err(Failure::File)?;
     if written.is_err() && length + LONGEST_WRITE > most {
-        return Err(Failure::TooLarge);
+        return Err(Failure::TooLarge(most));
     }
     written?;
     let mut profile = Vec::new();
@@ -149,6 +156,15 @@ pub(crate) fn plain_length(packed: &[u8]) -> usize {
     packed.last_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize)
 }
 
+/// Returns the system's limit for the length of a file, which also counts for files in memory.
+fn longest_file() -> u64 {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: the call fills the structure.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) };
+    // SAFETY: it was filled.
+    if status == 0 { unsafe { limit.assume_init() }.rlim_cur } else { u64::MAX }
+}
+
 /// Opens a file without a name, which lies in memory and refuses to have more than `most` bytes.
 fn memory_file(most: u64) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -186,7 +202,7 @@ mod tests {
         let file = said(Failure::File(io::ErrorKind::OutOfMemory.into()).into());
         assert_eq!(file, (503, "there is no file for the profile: out of memory\n".into()));
         let text = "the profile has more than 67108864 bytes: write it to a file with prof.dump\n";
-        assert_eq!(said(Failure::TooLarge.into()), (507, text.into()));
+        assert_eq!(said(Failure::TooLarge(MOST_BYTES).into()), (507, text.into()));
     }
 
     #[test]
@@ -233,6 +249,6 @@ mod tests {
         let written = pieces.into_iter().try_for_each(|piece| file.write_all(&piece));
         let written = written.map_err(Failure::File);
         let failure = contents(&mut file, written, MOST as u64).unwrap_err();
-        assert!(matches!(failure, Failure::TooLarge), "{failure}");
+        assert!(matches!(failure, Failure::TooLarge(most) if most == MOST as u64), "{failure}");
     }
 }

@@ -81,7 +81,7 @@ fn too_many_and_too_long_are_refused() {
     assert_eq!(said(answer), (503, "no snapshot can be taken\n".into()));
     let answer: Answer = Failure::NoMemory.into();
     assert_eq!(said(answer), (503, "there is no memory for the statistics\n".into()));
-    let answer: Answer = Failure::Profile(heap_profile::Failure::TooLarge).into();
+    let answer: Answer = Failure::Profile(heap_profile::Failure::TooLarge(64 << 20)).into();
     let text = "the profile has more than 67108864 bytes: write it to a file with prof.dump\n";
     assert_eq!(said(answer), (507, text.into()));
 }
