@@ -25,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most bytes of one file.
 const LARGEST: usize = 64 << 20;
-/// The most dumps of one process in the directory.
+/// The most dumps and recordings of one process in the directory.
 const MOST: usize = 64;
 /// How often a snapshot is taken at most, if others replace it.
 const TRIES: usize = 3;
@@ -125,23 +125,29 @@ fn profile(namespace: &dyn Namespace) -> Result<Option<Vec<u8>>, Failure> {
 
 /// Returns the beginning of a path in the directory that no file has yet.
 pub(super) fn new_name(directory: Option<&Path>) -> Result<PathBuf, Failure> {
+    /// The first moment of this process. An earlier process of its number left earlier files, as
+    /// the first process of a container did that was started again.
+    static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
     let directory = directory.ok_or(Failure::NoDirectory)?;
+    let now = millis();
+    let first = FIRST.fetch_min(now, Relaxed).min(now);
     let prefix = format!("lumalloc.{}.", std::process::id());
-    if count(directory, &prefix)? >= MOST {
+    if count(directory, &prefix, first)? >= MOST {
         return Err(Failure::TooMany(directory.into()));
     }
-    Ok(directory.join(format!("{prefix}{}", moment())))
+    Ok(directory.join(format!("{prefix}{now}.{}", number())))
 }
 
 /// Counts the dumps and recordings of this process in the directory, each of which may have several
 /// files: `<prefix><milliseconds>.<number>.<end>`.
-fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
+fn count(directory: &Path, prefix: &str, first: u64) -> Result<usize, Failure> {
     let failed = |error| Failure::File(directory.into(), error);
     let files = fs::read_dir(directory).map_err(failed)?.filter_map(Result::ok);
     let stem = |file: fs::DirEntry| {
         let name = file.file_name().into_string().ok()?;
         let mut parts = name.strip_prefix(prefix)?.split('.');
-        Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
+        let millis = parts.next()?.parse::<u64>().ok().filter(|millis| *millis >= first)?;
+        Some((millis, parts.next()?.to_owned()))
     };
     Ok(files.filter_map(stem).collect::<HashSet<_>>().len())
 }
@@ -163,11 +169,15 @@ fn printed(namespace: &dyn Namespace) -> Result<[String; 2], Failure> {
     }
 }
 
-/// Returns a name that was not used before: milliseconds since 1970, and a number.
-fn moment() -> String {
+/// Returns the milliseconds since 1970.
+fn millis() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Returns a number that was not used before.
+fn number() -> u64 {
     static DUMPS: AtomicU64 = AtomicU64::new(0);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}.{}", since.as_millis(), DUMPS.fetch_add(1, Relaxed))
+    DUMPS.fetch_add(1, Relaxed)
 }
 
 /// Writes a file that does not exist yet. It has its name once it is whole.
