@@ -3,6 +3,7 @@ use crate::address::Address;
 use crate::context::Context;
 use crate::counts::Snapshot;
 use crate::descriptors;
+use crate::guard;
 use crate::memory::OwnMemory;
 use crate::namespace::{Linked, Namespace};
 use crate::quiet_thread;
@@ -160,10 +161,12 @@ impl Builder {
     }
 
     /// Adds names that requests may have as their `Host`, besides `localhost` and addresses. This
-    /// keeps out a browser page whose own name was made to resolve to this server.
+    /// keeps out a browser page whose own name was made to resolve to this server. A port behind a
+    /// name is left out, because requests may have any.
     #[must_use]
     pub fn allow_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Builder {
-        self.settings.hosts.extend(hosts.into_iter().map(Into::into));
+        let name = |host: H| guard::without_port(&host.into()).to_owned();
+        self.settings.hosts.extend(hosts.into_iter().map(name));
         self
     }
 

@@ -108,7 +108,8 @@ fn check_host(settings: &Settings, head: &Parts) -> Result<(), Refusal> {
     let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     for name in [written, target].into_iter().flatten() {
         if !is_known(settings, name) {
-            let name: String = String::from_utf8_lossy(name).chars().take(64).collect();
+            let name = String::from_utf8_lossy(name);
+            let name: String = without_port(&name).chars().take(64).collect();
             let reason = format!(
                 "Host {name:?} is not known here; allow_hosts, or host:NAME in LUMALLOC_EXPORTER, \
                  makes a name known"
@@ -127,14 +128,18 @@ fn is_known(settings: &Settings, host: &[u8]) -> bool {
         let Some((address, port)) = rest.split_once(']') else { return false };
         return address.parse::<Ipv6Addr>().is_ok() && (port.is_empty() || is_port(port));
     }
-    let (name, port) = match host.split_once(':') {
-        Some((name, port)) => (name, Some(&host[host.len() - port.len() - 1..])),
-        None => (host, None),
-    };
-    port.is_none_or(is_port)
-        && (name.eq_ignore_ascii_case("localhost")
-            || name.parse::<Ipv4Addr>().is_ok()
-            || settings.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    let name = without_port(host);
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok()
+        || settings.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Returns the name of a host that may have a port.
+pub(crate) fn without_port(host: &str) -> &str {
+    match host.split_once(':') {
+        Some((name, _)) if !name.is_empty() && is_port(&host[name.len()..]) => name,
+        _ => host,
+    }
 }
 
 /// Whether a text is a port with its colon, as `:9464`.

@@ -51,6 +51,9 @@ fn refusals_say_why() {
     let reason = "403 Host \"evil.example\" is not known here; allow_hosts, or host:NAME in \
                   LUMALLOC_EXPORTER, makes a name known";
     assert_eq!(tcp(&[("host", "evil.example")]), reason);
+    assert_eq!(tcp(&[("host", "evil.example:9464")]), reason, "as it is to be made known");
+    let whole = tcp(&[("host", "evil.example:x")]);
+    assert_eq!(whole, reason.replace("evil.example", "evil.example:x"));
     assert_eq!(tcp(&[]), "400 the request has no Host");
     assert_eq!(tcp(&[("host", "localhost"), ("host", "localhost")]), "400 host is there twice");
     let mut old = head("GET", &[]);

@@ -106,12 +106,13 @@ fn on_a_unix_socket_the_user_counts() {
 
 #[test]
 fn names_can_be_made_known() {
-    let exporter = Exporter::builder().listen(any()).allow_hosts(["pod-7.internal"]);
+    let exporter =
+        Exporter::builder().listen(any()).allow_hosts(["pod-6.internal", "pod-7.internal:80"]);
     let exporter = exporter.start().unwrap();
     let ask = |host| raw(exporter.address().unwrap(), &request("GET", "/-/ready", host, ""));
     assert_eq!(status(&ask("pod-7.internal:9464")), 200);
     let refused = ask("pod-8.internal:9464");
-    let reason = "Host \"pod-8.internal:9464\" is not known here; allow_hosts, or host:NAME in \
+    let reason = "Host \"pod-8.internal\" is not known here; allow_hosts, or host:NAME in \
                   LUMALLOC_EXPORTER, makes a name known\n";
     assert_eq!((status(&refused), body(&refused)), (403, reason));
 }
