@@ -78,7 +78,8 @@ impl Watch {
         }
     }
 
-    /// Notes that a whole request has arrived.
+    /// Notes that a whole request has arrived. Whether some bytes of the next one came with it is
+    /// not known here. If they did, the connection seems idle until more come.
     pub(super) fn arrived(&self) {
         self.change(Phase::Ours);
         self.state().early = false;
