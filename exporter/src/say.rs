@@ -28,7 +28,7 @@ fn opened() -> io::Result<File> {
 /// Copies the standard error of the process. A socket cannot be opened again.
 fn copied() -> io::Result<File> {
     // SAFETY: a system call without pointers.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0) };
     let process = owned(process)?;
     // SAFETY: as before.
     let copy = unsafe {

@@ -140,7 +140,8 @@ fn told_by_own_table(standard_error: &impl AsRawFd, read: impl FnOnce() -> Strin
 fn a_file_is_told_of_it_without_a_descriptor() {
     let test = || {
         let path = client::directory("few-descriptors-own").join("errors");
-        let said = File::options().read(true).write(true).create(true).open(&path).unwrap();
+        let said =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         told_by_own_table(&said, || {
             client::wait_until("it is told", || said.metadata().unwrap().len() > 0);
