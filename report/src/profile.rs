@@ -89,8 +89,23 @@ pub struct Sample {
     pub thread_name: Option<String>,
     /// Index into the classes of the profile, if the blocks belong to one.
     pub(crate) class: Option<usize>,
+    /// The mean size of the blocks, where the file has numbers that tell it better than `counts`.
+    pub(crate) mean_size: Option<u64>,
     /// What was added to the counts because the exact ones of the class are known.
     pub(crate) correction: Counts,
+}
+
+impl Sample {
+    /// The mean size of the blocks.
+    pub(crate) fn mean_size(&self) -> u64 {
+        let Counts { allocs, alloc_bytes, live, live_bytes } = self.counts;
+        let mean = match (allocs, live) {
+            (0, 0) => 0,
+            (0, live) => live_bytes / live,
+            (allocs, _) => alloc_bytes / allocs,
+        };
+        self.mean_size.unwrap_or(mean.unsigned_abs())
+    }
 }
 
 /// A size class of which the allocator has exact counts.

@@ -118,8 +118,7 @@ fn size_and_cell(sample: &Sample) -> (u64, Cell) {
         }
         None => {
             let (bytes, kept) = (counts.alloc_bytes, counts.live_bytes);
-            let mean = if allocs > 0 { bytes / allocs } else { kept / live.max(1) };
-            (mean.unsigned_abs(), Cell { allocs, bytes, live, kept })
+            (sample.mean_size(), Cell { allocs, bytes, live, kept })
         }
     }
 }

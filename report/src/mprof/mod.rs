@@ -33,7 +33,7 @@ pub fn tables(report: &Report, options: &Options, out: &mut dyn Write) -> Result
     let exact = report.symbols().exact();
     let blocks = blocks::of(report, &exact);
     let total = blocks::total(&blocks);
-    let types = types(report, &blocks);
+    let types = types(report, &blocks, report.symbols().types());
     out.write_all(banner(report).as_bytes())?;
     out.write_all(bins::table(&blocks, &types, options.verbosity).as_bytes())?;
     out.write_all(leaks::table(report, &blocks, options).as_bytes())?;
@@ -41,9 +41,13 @@ pub fn tables(report: &Report, options: &Options, out: &mut dyn Write) -> Result
     entries::write(&exact, &blocks, &total, out)
 }
 
-/// The types of the program by their sizes, and those that the stacks of blocks name.
-fn types(report: &Report, blocks: &[Block]) -> Types {
-    let mut types: Types = report.symbols().types().into_iter().collect();
+/// The types of the program by their sizes, and those that the stacks of blocks name. A mean size
+/// tells no type.
+fn types(report: &Report, blocks: &[Block], of_program: Vec<(u64, String)>) -> Types {
+    let requested: HashSet<u64> =
+        report.profile().samples.iter().filter_map(|sample| sample.size).collect();
+    let of_program = of_program.into_iter().filter(|(size, _)| requested.contains(size));
+    let mut types: Types = of_program.collect();
     let mut seen = HashSet::new();
     for block in blocks.iter().filter(|block| seen.insert((block.stack, block.size))) {
         let named = of_functions(report.functions_of(block.stack));
@@ -253,6 +257,20 @@ mod tests {
         for row in ["walk(A*) [", "walk(B*) [", " walk(B*)\n", "|| > main > walk > walk\n"] {
             assert!(text.contains(row), "{row}: {text}");
         }
+    }
+
+    /// A mean size may be that of a structure by chance.
+    #[test]
+    fn only_requested_sizes_tell_types() {
+        let types = |file: &File| {
+            let report = Report::new(file.read(), &Search::default());
+            let blocks = blocks::of(&report, &report.symbols().exact());
+            super::types(&report, &blocks, vec![(810, "widget".to_owned()), (8, "x".to_owned())])
+        };
+        let mut file = File::default().path("main > f", 810, 1, 1);
+        assert_eq!(types(&file), Types::from([(810, "widget".to_owned())]));
+        file.profile.sample[0].label.clear();
+        assert_eq!(types(&file), Types::new());
     }
 
     #[test]

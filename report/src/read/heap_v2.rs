@@ -163,17 +163,42 @@ fn samples(lines: &Lines, rate: u64, has_allocs: bool) -> Vec<Sample> {
         }
     }
     let threads = lines.threads.iter().map(|(thread, _)| Some(*thread));
-    let mut all: Vec<_> = threads.zip(parts).collect();
+    let of_threads = lines.threads.iter().map(|(_, numbers)| mean(*numbers));
+    let mut all: Vec<_> = threads.zip(parts).zip(of_threads).collect();
     if all.is_empty() || rest != Apart::default() {
-        all.push((None, rest));
+        all.push(((None, rest), mean_of_rest(lines)));
     }
-    let sample = |(thread, [live, live_bytes, freed, freed_bytes]): (_, Apart)| {
-        let (allocs, alloc_bytes) =
-            (live.saturating_add(freed), live_bytes.saturating_add(freed_bytes));
-        let counts = Counts { allocs, alloc_bytes, live, live_bytes };
-        Sample { counts, thread, ..Sample::default() }
-    };
+    let sample =
+        |((thread, [live, live_bytes, freed, freed_bytes]), mean_size): ((_, Apart), _)| {
+            let (allocs, alloc_bytes) =
+                (live.saturating_add(freed), live_bytes.saturating_add(freed_bytes));
+            let counts = Counts { allocs, alloc_bytes, live, live_bytes };
+            Sample { counts, thread, mean_size, ..Sample::default() }
+        };
     all.into_iter().map(sample).collect()
+}
+
+/// The mean size of the blocks of a line. The estimate of their number is rounded, and may be 1 for
+/// one and a half blocks.
+fn mean(numbers: Numbers) -> Option<u64> {
+    let [live, live_bytes, ever, ever_bytes] = numbers;
+    let (count, bytes) = if ever > 0 { (ever, ever_bytes) } else { (live, live_bytes) };
+    (count > 0).then(|| bytes.saturating_add(count / 2) / count)
+}
+
+/// The mean size of what the line of a stack has and no line of a thread has.
+fn mean_of_rest(lines: &Lines) -> Option<u64> {
+    let all = lines.all?;
+    let sum = |sum: Numbers, (_, it): &(_, Numbers)| {
+        [0, 1, 2, 3].map(|at| {
+            // The blocks of a thread that has no numbers since the start are live.
+            let own = if it[2..] == [0, 0] { it[at % 2] } else { it[at] };
+            sum[at].saturating_add(own)
+        })
+    };
+    let threads = lines.threads.iter().fold(Numbers::default(), sum);
+    let rest = [0, 1, 2, 3].map(|at| all[at].saturating_sub(threads[at]));
+    mean(rest).or(mean(all))
 }
 
 /// Live blocks and their bytes, and freed ones.
@@ -301,6 +326,24 @@ MAPPED_LIBRARIES:
         let total = Counts { allocs: 3, alloc_bytes: 3164, live: 3, live_bytes: 3164 };
         assert_eq!(profile.total(), total);
         assert!(!profile.has_allocs && profile.is_sampled());
+    }
+
+    #[test]
+    fn mean_sizes_are_those_of_the_file() {
+        let of = |text: &str| -> Vec<_> {
+            let profile = read(text.as_bytes()).expect("a profile");
+            profile.samples.iter().map(|one| (one.thread, one.mean_size())).collect()
+        };
+        let file = |lines: &str| format!("heap_v2/1024\n@ 0x5\n{lines}\nMAPPED_LIBRARIES:\n");
+        // The estimates are 2 blocks of 1620 bytes together.
+        assert_eq!(of(&file("t*: 1: 1024 [0: 0]")), [(None, 1024)]);
+        assert_eq!(of(&file("t*: 3: 3071 [0: 0]")), [(None, 1024)]);
+        assert_eq!(of(&file("t*: 0: 0 [0: 0]")), [(None, 0)]);
+        // What is freed belongs to no thread.
+        let lines = "t*: 3: 3000 [5: 3400]\nt1: 1: 2000 [0: 0]\nt2: 2: 1000 [0: 0]";
+        assert_eq!(of(&file(lines)), [(Some(1), 2000), (Some(2), 500), (None, 200)]);
+        let exact = file("t*: 3: 3000 [5: 3400]\nt1: 1: 2000 [2: 2100]").replace("/1024", "/1");
+        assert_eq!(of(&exact), [(Some(1), 1050), (None, 433)]);
     }
 
     #[test]

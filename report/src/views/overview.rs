@@ -53,7 +53,7 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
     let mut text = totals_text(new, titles[0], options.bytes);
     text += &totals_text(old, &format!("compared with {}", titles[1]), options.bytes);
     for by in &options.by {
-        if let Some(why) = is_of_one_file(*by, [new, old]) {
+        if let Some(why) = cannot_be_compared(*by, [new, old]) {
             let value = options.value.name();
             text += &format!("\n{} by change of {value}: {why}\n", name(*by));
             continue;
@@ -86,9 +86,9 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
     text
 }
 
-/// Says that only one of two profiles tells what a view is about, if it is so: then all would be a
-/// change.
-fn is_of_one_file(by: By, reports: [&Report; 2]) -> Option<&'static str> {
+/// Says why a view has no differences, if it is so. What only one of the profiles tells would all
+/// be a change, and rows cannot be joined by mean sizes.
+fn cannot_be_compared(by: By, reports: [&Report; 2]) -> Option<&'static str> {
     let (is_told, why): (fn(&Sample) -> bool, _) = match by {
         By::Type => (|it| it.size.is_some(), "only one of the files has sizes, which tell types"),
         By::Size => (|it| it.size.is_some(), "only one of the files has sizes"),
@@ -97,8 +97,12 @@ fn is_of_one_file(by: By, reports: [&Report; 2]) -> Option<&'static str> {
         By::Stack | By::Site | By::Function => return None,
     };
     let [new, old] = reports.map(|report| &report.profile().samples);
-    let is_one = new.iter().any(is_told) != old.iter().any(is_told);
-    (is_one && !new.is_empty() && !old.is_empty()).then_some(why)
+    let [is_new, is_old] = [new, old].map(|samples| samples.iter().any(is_told));
+    let have_samples = [new, old].map(|samples| !samples.is_empty());
+    match (by, is_new, is_old) {
+        (By::Size, false, false) if have_samples != [false; 2] => Some("the files have no sizes"),
+        _ => (is_new != is_old && have_samples == [true; 2]).then_some(why),
+    }
 }
 
 fn empty(lines: &[String], by: By) -> Row {
@@ -370,7 +374,12 @@ Sizes by live bytes: the file has no sizes
     /// A file of heap_v2, which counts allocations or does not.
     fn heap_v2(period: u64, live: u64, allocations: u64) -> Report {
         let of = |blocks: u64| format!("{blocks}: {}", blocks * 100);
-        let line = format!("t*: {} [{}]", of(live), of(allocations));
+        heap_v2_of(period, &format!("{} [{}]", of(live), of(allocations)))
+    }
+
+    /// A file of heap_v2 with one stack of these numbers.
+    fn heap_v2_of(period: u64, numbers: &str) -> Report {
+        let line = format!("t*: {numbers}");
         let text = format!("heap_v2/{period}\n@ 0x99\n {line}\nMAPPED_LIBRARIES:\n");
         Report::new(crate::read::read(text.as_bytes()).expect("a profile"), &Search::default())
     }
@@ -398,6 +407,24 @@ Sizes by live bytes: the file has no sizes
     }
 
     #[test]
+    fn mean_sizes_are_shown_and_not_compared() {
+        // One sample of 640 KiB, which stands for 1.4 blocks.
+        let [old, new] =
+            ["1: 655360 [0: 0]", "2: 1310720 [0: 0]"].map(|numbers| heap_v2_of(1 << 19, numbers));
+        let options = Options { by: vec![By::Size], ..Options::default() };
+        for report in [&old, &new] {
+            let text = overview(report, "a", &options);
+            assert!(text.ends_with("  655360 bytes on average\n"), "{text}");
+        }
+        let text = difference(&new, &old, ["new", "old"], &options);
+        let line = "\nSizes by change of live bytes: the files have no sizes\n";
+        assert!(text.ends_with(line), "{text}");
+        let none = report(File::default());
+        let text = difference(&none, &none, ["new", "old"], &options);
+        assert!(text.ends_with("\nSizes by change of live bytes: no change\n"), "{text}");
+    }
+
+    #[test]
     fn changes_of_allocations_are_shown_if_both_files_count_them() {
         let (with, without) = (heap_v2(1, 5, 90), heap_v2(1, 3, 0));
         let table = |new: &Report, old: &Report, by: By| {
@@ -406,7 +433,7 @@ Sizes by live bytes: the file has no sizes
             let (_, table) = text.split_once("\nS").expect("a table");
             table.lines().nth(1).expect("the heading").to_owned()
         };
-        for by in [By::Stack, By::Size] {
+        for by in [By::Stack, By::Site] {
             assert!(table(&with, &with_more(), by).ends_with("allocations"));
             for (new, old) in [(&with, &without), (&without, &with), (&without, &heap_v2(1, 9, 0))]
             {

@@ -146,7 +146,7 @@ impl Keys<'_> {
                 Some(1) => "1 byte".to_owned(),
                 Some(size) => format!("{size} bytes"),
                 None if report.profile().lacks_blocks => return None,
-                None => format!("{} bytes on average", mean(sample)),
+                None => format!("{} bytes on average", sample.mean_size()),
             },
             By::Thread => thread(sample)?,
             By::Arena => format!("arena {}", sample.arena?),
@@ -172,15 +172,6 @@ fn thread(sample: &Sample) -> Option<String> {
     match &sample.thread_name {
         Some(name) => Some(format!("thread {number} ({})", printable(name.clone()))),
         None => Some(format!("thread {number}")),
-    }
-}
-
-fn mean(sample: &Sample) -> i64 {
-    let counts = &sample.counts;
-    match (counts.allocs, counts.live) {
-        (0, 0) => 0,
-        (0, live) => counts.live_bytes / live,
-        (allocs, _) => counts.alloc_bytes / allocs,
     }
 }
 
