@@ -62,6 +62,8 @@ struct Reader {
     is_whole: bool,
     /// Whether the line of all stacks, before them, has a number that is not 0.
     has_total: bool,
+    /// Whether a line has numbers since the start. Without opt.prof_accum they are 0.
+    has_allocs: bool,
     comments: Vec<(String, String)>,
     names: HashMap<i64, String>,
     stacks: Vec<Vec<u64>>,
@@ -73,7 +75,8 @@ impl Reader {
     fn new(rate: u64) -> Reader {
         let (stacks, lines) = (Vec::new(), Vec::new());
         let (comments, names, frames) = (Vec::new(), HashMap::new(), Frames::default());
-        Reader { rate, is_whole: false, has_total: false, comments, names, stacks, lines, frames }
+        let (is_whole, has_total, has_allocs) = (false, false, false);
+        Reader { rate, is_whole, has_total, has_allocs, comments, names, stacks, lines, frames }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -91,6 +94,7 @@ impl Reader {
             self.stacks.push(addresses);
             self.lines.push(Lines::default());
         } else if let Some((thread, numbers, name)) = numbers(line) {
+            self.has_allocs |= numbers[2..] != [0, 0];
             match (self.lines.last_mut(), thread) {
                 (Some(lines), None) => {
                     // As jeprof, which adds lines up.
@@ -114,10 +118,7 @@ impl Reader {
     }
 
     fn finish(self, mappings: Vec<Mapping>) -> Result<Profile> {
-        let all = self.lines.iter().filter_map(|lines| lines.all);
-        // Without opt.prof_accum the numbers since the start are 0.
-        let has_allocs = all.clone().any(|numbers| numbers[2] > 0) || all.count() == 0;
-        let (period, comments) = (self.rate, self.comments);
+        let (period, has_allocs, comments) = (self.rate, self.has_allocs, self.comments);
         let mut profile = Profile { period, has_allocs, comments, mappings, ..Profile::default() };
         let (names, mut known) = (Names::default(), HashMap::new());
         for (addresses, lines) in self.stacks.iter().zip(&self.lines) {
@@ -344,6 +345,18 @@ MAPPED_LIBRARIES:
         assert_eq!(of(&file(lines)), [(Some(1), 2000), (Some(2), 500), (None, 200)]);
         let exact = file("t*: 3: 3000 [5: 3400]\nt1: 1: 2000 [2: 2100]").replace("/1024", "/1");
         assert_eq!(of(&exact), [(Some(1), 1050), (None, 433)]);
+    }
+
+    #[test]
+    fn allocations_are_counted_if_a_line_has_some() {
+        let has_allocs = |lines: &str| {
+            let text = format!("heap_v2/1\n{lines}\nMAPPED_LIBRARIES:\n");
+            read(text.as_bytes()).expect("a profile").has_allocs
+        };
+        assert!(!has_allocs("t*: 0: 0 [0: 0]"), "there may have been some");
+        assert!(!has_allocs("t*: 1: 10 [0: 0]\n@ 0x5\nt*: 1: 10 [0: 0]"));
+        assert!(has_allocs("t*: 0: 0 [2: 20]\n@ 0x5\nt*: 0: 0 [0: 0]"), "the total");
+        assert!(has_allocs("@ 0x5\nt1: 0: 0 [2: 20]"), "a thread");
     }
 
     #[test]
