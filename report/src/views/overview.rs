@@ -146,11 +146,12 @@ impl<'a> Columns<'a> {
             let with = row.with_callees.as_ref().map_or(0, |with| with.value(value));
             row.tally.value(value) != 0 || with != 0
         };
+        let is_known = !rows.is_empty();
         let rows: Vec<Row> = rows.into_iter().filter(has_value).collect();
         let changes = if before.is_some() { "change of " } else { "" };
         let title = format!("\n{} by {changes}{}", name(self.by), value.name());
         if rows.is_empty() {
-            return format!("{title}: {}\n", nothing(self.by, value, before.is_some()));
+            return format!("{title}: {}\n", nothing(self.by, value, before.is_some(), is_known));
         }
         let mut table = Table::new(self.header(before.is_some()));
         for row in rows.iter().take(self.options.top) {
@@ -246,10 +247,12 @@ fn name(by: By) -> &'static str {
     }
 }
 
-fn nothing(by: By, value: Value, is_change: bool) -> &'static str {
+/// Why a view has no rows. `is_known`: it has some, whose numbers are 0.
+fn nothing(by: By, value: Value, is_change: bool, is_known: bool) -> &'static str {
     match (by, is_change) {
         _ if by.is_of_live_blocks() && !value.is_live() => "known of live blocks only",
         (_, true) => "no change",
+        _ if is_known => "none",
         (By::Size, _) => "the file has no sizes",
         (By::Thread, _) => "the file has no threads",
         (By::Arena, _) => "the file has no arenas",
@@ -351,6 +354,23 @@ Sizes by live bytes: the file has no sizes
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    #[test]
+    fn sizes_and_threads_of_freed_blocks_are_not_missing() {
+        let labels = [("bytes", 64), ("thread", 1), ("arena", 0)];
+        let freed = File::default().stack(&[0x99], &[3, 192, 0, 0], &labels);
+        let by = vec![By::Size, By::Thread, By::Arena];
+        let options = Options { by, ..Options::default() };
+        let text = overview(&report(freed), "a", &options);
+        let views = "
+Sizes by live bytes: none
+
+Threads by live bytes: none
+
+Arenas by live bytes: none
+";
+        assert!(text.ends_with(views), "{text}");
     }
 
     #[test]
