@@ -2,6 +2,8 @@
 //! ran on lumalloc or jemalloc.
 
 pub(crate) mod arguments;
+#[allow(unsafe_code)] // opens a descriptor again
+mod descriptor;
 pub(crate) mod output;
 mod recording;
 #[allow(unsafe_code)] // gives a file its name

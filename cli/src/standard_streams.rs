@@ -30,10 +30,16 @@ extern "C" fn look() {
 /// # Errors
 /// `EBADF`: it was closed when this process was started.
 pub(crate) fn output() -> Result<StdoutLock<'static>> {
-    match WERE_CLOSED[1].load(Relaxed) {
+    match was_closed(libc::STDOUT_FILENO) {
         true => Err(Error::from_raw_os_error(libc::EBADF)),
         false => Ok(std::io::stdout().lock()),
     }
+}
+
+/// Whether a descriptor is a standard stream that was closed when this process was started.
+pub(crate) fn was_closed(descriptor: RawFd) -> bool {
+    let stream = usize::try_from(descriptor).ok().and_then(|at| WERE_CLOSED.get(at));
+    stream.is_some_and(|was_closed| was_closed.load(Relaxed))
 }
 
 /// Has the command begin with those streams closed that were closed when this process was started.

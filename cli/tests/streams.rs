@@ -85,6 +85,42 @@ fn output_that_is_closed_is_said() {
     assert_eq!(script(&format!("\"$L\" heap --json '{heap}' -o '{out}' >&-")), done);
 }
 
+/// What is in the file before stays, and what others write to it follows.
+#[test]
+fn output_to_a_descriptor_replaces_no_file() {
+    let heap = "heap_v2/1\n  t*: 1: 8 [0: 0]\n@ 0x1010\n  t*: 1: 8 [0: 0]\n\nMAPPED_LIBRARIES:\n";
+    let heap = file("descriptor.heap", heap.as_bytes());
+    let log = file("descriptor.log", b"");
+    let link = format!("{log}.link");
+    script(&format!("ln -sf /dev/stdout '{link}'"));
+    let whole = script(&format!("\"$L\" heap --collapsed '{heap}'")).1;
+    assert!(!whole.is_empty());
+    let written = |before: &str, out: &str, to: &str| {
+        let one = format!("\"$L\" heap --collapsed '{heap}' -o '{out}'");
+        let failed = script(&format!("{before} > '{log}'; {{ {one}; echo last; }} {to}")).2;
+        (failed, fs::read_to_string(&log).expect("the file"))
+    };
+    for (out, number) in [
+        ("/dev/stdout", 1),
+        ("/dev/fd/1", 1),
+        ("/proc/self/fd/1", 1),
+        ("/proc/thread-self/fd/1", 1),
+        (link.as_str(), 1),
+        ("/dev/fd/7", 7),
+    ] {
+        let last = if number == 1 { "last\n" } else { "" };
+        let to = format!("{number}> '{log}'");
+        assert_eq!(written("true", out, &to), (String::new(), format!("{whole}{last}")), "{out}");
+        let to = format!("{number}>> '{log}'");
+        let expected = format!("first\n{whole}{last}");
+        assert_eq!(written("echo first", out, &to), (String::new(), expected), "{out}");
+    }
+    let closed = "heap: /dev/stdout: bad file descriptor";
+    refused(&format!("\"$L\" heap --json '{heap}' -o /dev/stdout >&-"), closed);
+    let no_such = "heap: /dev/fd/88: bad file descriptor";
+    refused(&format!("\"$L\" heap --json '{heap}' -o /dev/fd/88"), no_such);
+}
+
 #[test]
 fn help_that_cannot_be_written_is_said() {
     for words in ["--help", "--version", "-h", "help", "run --help", "region stat --help"] {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use lumalloc_report::terminal::escaped;
 use serde::Serialize;
 
+use super::descriptor;
 use super::unfinished::Unfinished;
 use crate::failure::reason;
 use crate::standard_streams;
@@ -75,6 +76,10 @@ fn to_stdout(make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -> Result<()
 }
 
 fn to_file(path: &Path, make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -> Result<(), Stop> {
+    // A new file in place of a redirected one would lose what others write to it.
+    if let Some(number) = links(path).find_map(|path| descriptor::of(&path)) {
+        return make_into(descriptor::open(number)?, make);
+    }
     let present = std::fs::metadata(path);
     if present.as_ref().is_ok_and(|present| !present.is_file() && !present.is_dir()) {
         // A device or a pipe cannot be replaced.
@@ -83,7 +88,8 @@ fn to_file(path: &Path, make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -
     if path.is_dir() {
         return Err(Stop::Output(ErrorKind::IsADirectory.into()));
     }
-    let path = behind_links(path);
+    // The file that a link leads to need not be there yet. The link stays one.
+    let path = links(path).last().unwrap_or_else(|| path.to_owned());
     let unfinished = Unfinished::beside(&path)?;
     if let Ok(present) = present {
         // Nothing is written yet that somebody else could read.
@@ -122,14 +128,13 @@ pub(crate) fn check<'a>(
     })
 }
 
-/// The file that a symbolic link leads to, which need not be there yet. The link stays one.
-fn behind_links(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(next) = std::fs::read_link(&path) else { break };
-        path = path.parent().unwrap_or(Path::new("")).join(next);
-    }
-    path
+/// A path, and one after the other what it leads to as a symbolic link.
+fn links(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let next = |path: &PathBuf| {
+        let next = std::fs::read_link(path).ok()?;
+        Some(path.parent().unwrap_or(Path::new("")).join(next))
+    };
+    std::iter::successors(Some(path.to_owned()), next).take(MOST_LINKS + 1)
 }
 
 /// Gives a new file the owner and the permissions of the one that it replaces. If the system
