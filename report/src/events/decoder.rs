@@ -141,7 +141,7 @@ impl<'a> Decoder<'a> {
         let value = self.input.number()?;
         let kind = if kind == 0 { Kind::Allocation(value) } else { Kind::Deletion(value) };
         let number = self.input.number()?;
-        let stack = self.index.stacks.index(number).ok_or_else(|| {
+        let stack = self.index.stacks.index(number, self.events.seen).ok_or_else(|| {
             Trouble::damaged(format!("an event has stack {number}, which is not in the file"))
         })?;
         let (thread, address, seen) = (self.thread, self.address, self.events.seen);

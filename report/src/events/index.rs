@@ -125,6 +125,7 @@ impl Index {
                 index.stacks.are_incomplete |= chunk.tag == b'S';
             }
         }
+        index.stacks.add_later(&index.mappings);
         index.source = source;
         index.events.sort_by_key(|events| events.time);
         index.old.sort_by_key(|old| old.time);
@@ -283,7 +284,7 @@ mod tests {
         let mut file = File::default().stack(3, &[1, 2]);
         file.bytes.truncate(file.bytes.len() - 1);
         let index = read(&file).expect("it is read");
-        assert_eq!((index.stacks.index(3), index.is_cut), (None, true));
+        assert_eq!((index.stacks.index(3, 0), index.is_cut), (None, true));
     }
 
     #[test]
@@ -325,7 +326,10 @@ mod tests {
     fn the_number_of_a_lost_stack_is_no_damage() {
         let lost = File::default().stack(3, &[1, 2]).chunk(b'S', &[4, 2, 1]).stack(5, &[3]);
         let index = read(&lost).expect("it is read");
-        assert_eq!([3, 4, 5, 0].map(|number| index.stacks.index(number)), [1, 0, 2, 0].map(Some));
+        assert_eq!(
+            [3, 4, 5, 0].map(|number| index.stacks.index(number, 0)),
+            [1, 0, 2, 0].map(Some)
+        );
     }
 
     #[test]

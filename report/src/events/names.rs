@@ -255,6 +255,24 @@ mod tests {
         assert_eq!(names.notes(), [""; 0]);
     }
 
+    /// The stack has one number, because its addresses are the same.
+    #[test]
+    fn a_stack_has_the_names_of_what_was_mapped_at_its_events() {
+        let one = |time| [(time, Happens::New(time, 1), 1)];
+        let file = File::default()
+            .mapping([0x1000, 0x2000, 0], "a", "")
+            .stack(1, &[0x1011])
+            .events(1, &one(1))
+            .mapping([0x1000, 0x2000, 0x500], "b", "")
+            .events(1, &one(2))
+            .mapping([0x1000, 0x2000, 0], "a", "")
+            .events(1, &one(3));
+        let recording = Recording::of(&file);
+        let names = Names::new(&recording, &Search::default()).expect("names");
+        let stacks = recording.events().map(|event| names.stack(event.expect("it").stack));
+        assert_eq!(stacks.collect::<Vec<_>>(), ["a+0x10", "b+0x510", "a+0x10"]);
+    }
+
     #[test]
     fn words_that_are_in_no_file_are_not_kept() {
         let program = std::env::current_exe().expect("the program");
