@@ -166,8 +166,8 @@ fn what_is_missing_is_told() {
     let directory = Directory::new("missing")
         .with("cut", &recording())
         .with("dropped", &[recording(), end(3)].concat());
-    let cut = "lumalloc: events: warning: cut: it has no end: the process was killed, became \
-               another program by exec, or is still recorded; what is there is shown\n";
+    let cut = "lumalloc: events: warning: cut: it has no end: the process was killed, ended \
+               by _exit, became another program by exec, or is still recorded; what is there is shown\n";
     assert_eq!(directory.run(&["cut"]), (Some(0), LINES.to_owned(), cut.to_owned()));
     let (status, text, errors) = directory.run(&["dropped"]);
     let dropped = "lumalloc: events: warning: dropped: 3 events could not be written; their blocks \

@@ -75,8 +75,11 @@ impl Recording {
                 let text = printable(message.text.trim_end().replace('\n', " "));
                 format!("the allocator ended the process, with the message \"{text}\"")
             }
-            None => "the process was killed, became another program by exec, or is still recorded"
-                .to_owned(),
+            None => {
+                "the process was killed, ended by _exit, became another program by exec, or is \
+                     still recorded"
+                    .to_owned()
+            }
         };
         let cut = format!("{path}: it has no end: {why}; what is there is shown");
         let dropped = match self.dropped() {
@@ -184,8 +187,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_told() {
         assert_eq!(Recording::of(&File::default().end(1, 0)).notes(), [""; 0]);
-        let cut = "x.events: it has no end: the process was killed, became another program by \
-                   exec, or is still recorded; what is there is shown";
+        let cut = "x.events: it has no end: the process was killed, ended by _exit, became \
+                   another program by exec, or is still recorded; what is there is shown";
         let one = "x.events: 1 event could not be written; its block is shown wrongly";
         let many = "x.events: 7 events could not be written; their blocks are shown wrongly";
         assert_eq!(Recording::of(&File::default().dropped(1, 1)).notes(), [cut, one]);
