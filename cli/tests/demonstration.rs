@@ -328,3 +328,18 @@ fn a_port_that_is_taken_moves_the_demonstrations_exporter_and_stops_the_service_
     assert!(errors.contains("while lumalloc is measured: http://127.0.0.1:"), "{errors}");
     assert!(!errors.contains(&address), "{errors}");
 }
+
+#[test]
+fn an_exporter_that_needs_a_token_names_the_options_of_the_command() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        .args(["serve", "--memory", "16", "--exporter", "0.0.0.0:9473"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stderr),
+        "lumalloc: the service failed: exporter: cannot listen on 0.0.0.0:9473: what is not a \
+         loopback address needs a token file (--token-file PATH); metrics alone may be served \
+         there without one (--metrics ADDRESS)\n"
+    );
+}

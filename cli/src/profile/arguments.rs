@@ -1,6 +1,7 @@
 //! The options of `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum, value_parser};
@@ -153,8 +154,16 @@ pub(crate) struct FlameGraphArguments {
 }
 
 /// The options of mprof(1), which have one dash there.
-const MPROF_OPTIONS: [&str; 6] =
-    ["-verbose", "-normal", "-terse", "-leaktable", "-noleaktable", "-offsets"];
+const MPROF_OPTIONS: [&str; 8] = [
+    "-verbose",
+    "-normal",
+    "-terse",
+    "-leaktable",
+    "-noleaktable",
+    "-offsets",
+    "-debug-directory",
+    "-help",
+];
 
 /// Gives the options of `lumalloc mprof` two dashes.
 pub(crate) fn with_two_dashes(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -162,8 +171,10 @@ pub(crate) fn with_two_dashes(words: impl Iterator<Item = OsString>) -> Vec<OsSt
     if words.get(1).is_some_and(|command| command == "mprof") {
         let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
         for word in &mut words[2..end] {
-            if let Some(option) = MPROF_OPTIONS.iter().find(|option| word == *option) {
-                *word = format!("-{option}").into();
+            let bytes = word.as_bytes();
+            let name = bytes.split(|byte| *byte == b'=').next();
+            if MPROF_OPTIONS.iter().any(|option| name == Some(option.as_bytes())) {
+                *word = OsString::from_vec([b"-", bytes].concat());
             }
         }
     }
@@ -195,6 +206,10 @@ mod tests {
         assert_eq!((last.leaktable, last.noleaktable, last.offsets), (false, true, false));
         assert_eq!((last.program, last.data), (Some("a.out".into()), Some("x.data".into())));
         assert!(mprof(&["--verbose", "-verbose"]).verbose);
+        let names = mprof(&["-debug-directory", "/a", "-debug-directory=/b", "x"]).names;
+        assert_eq!(names.debug_directory, [Path::new("/a"), Path::new("/b")]);
+        let help = with_two_dashes(["lumalloc", "mprof", "-help"].into_iter().map(OsString::from));
+        assert_eq!(help[2], "--help");
         assert_eq!(mprof(&["--", "-verbose"]).program, Some("-verbose".into()));
         assert_eq!(parse(&["mprof", "-bogus"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
         assert_eq!(

@@ -23,7 +23,18 @@ pub(super) fn start(arguments: &ServeArguments) -> Outcome<Option<Exporter>> {
         }
         started => started,
     };
-    started.map(Some).map_err(|error| Failure::new(format!("exporter: {error}")))
+    started.map(Some).map_err(|error| Failure::new(format!("exporter: {}", message(&error))))
+}
+
+/// The message, with the options of this command in place of what programs have.
+fn message(error: &StartError) -> String {
+    match error {
+        StartError::NeedsToken(address) => format!(
+            "cannot listen on {address}: what is not a loopback address needs a token file \
+             (--token-file PATH); metrics alone may be served there without one (--metrics ADDRESS)"
+        ),
+        error => error.to_string(),
+    }
 }
 
 fn begin(shown: &ShownArguments) -> Result<Exporter, StartError> {
