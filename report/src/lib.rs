@@ -13,6 +13,7 @@ mod testing;
 mod error;
 pub mod input_file;
 mod program_file;
+mod path_text;
 pub mod terminal;
 pub mod profile;
 mod ranges;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::reason;
 use crate::input_file;
+use crate::path_text;
 
 /// How many bytes are read at a time.
 const WINDOW: usize = 16 << 10;
@@ -145,11 +146,11 @@ impl<'a> Input<'a> {
         Ok(to.wrapping_add(difference))
     }
 
-    /// Reads a text.
+    /// Reads a text, which may be a path with any bytes.
     pub(super) fn text(&mut self) -> Result<String, Trouble> {
         let count = self.number()?;
         let bytes = self.bytes(count)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(path_text::text(&bytes).into_owned())
     }
 }
 
@@ -183,6 +184,13 @@ mod tests {
         let mut input = Input::new(&source, 0, source.len());
         assert_eq!(input.text(), Ok("ab".to_owned()));
         assert_eq!((input.text(), input.left()), (Err(Trouble::End), 1));
+    }
+
+    #[test]
+    fn a_path_may_have_any_bytes() {
+        let source = Source::Memory(vec![3, b'/', 0xff, b'b']);
+        let text = Input::new(&source, 0, source.len()).text();
+        assert_eq!(text, Ok("/\\377b".to_owned()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::excerpt;
 use super::limits::{Frames, Names, check_lines};
 use super::shares;
+use crate::path_text;
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
 use crate::ranges;
 
@@ -16,7 +17,7 @@ type Result<T> = std::result::Result<T, String>;
 
 /// Reads a whole file.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = path_text::text(bytes);
     check_lines(&text)?;
     let mut lines = text.lines().map(str::trim).skip_while(|line| line.starts_with('%'));
     let rate = lines.next().and_then(|line| line.strip_prefix("heap_v2/")).ok_or(
@@ -299,6 +300,15 @@ MAPPED_LIBRARIES:
         let mapping = &profile.mappings[0];
         assert_eq!((mapping.file.as_str(), mapping.offset), ("/bin/a program", 0x1000));
         assert_eq!(profile.mappings[1].file, "[vdso]");
+    }
+
+    #[test]
+    fn a_path_may_have_any_bytes() {
+        let text = EXACT.replace("/bin/a program", "/bin/#");
+        let bytes: Vec<u8> =
+            text.bytes().map(|byte| if byte == b'#' { 0xff } else { byte }).collect();
+        let profile = read(&bytes).expect("a profile");
+        assert_eq!(profile.mappings[0].file, "/bin/\\377");
     }
 
     #[test]

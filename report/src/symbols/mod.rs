@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use crate::block_type::Function;
 use crate::library_names::SYSTEM_LIBRARIES;
+use crate::path_text;
 use crate::profile::{Line, Location, Mapping, Profile};
 pub(crate) use crate::terminal::printable;
 pub use demangle::demangle;
@@ -229,7 +230,7 @@ fn find_module(mapping: &Mapping, path: &Path, search: &Search, notes: &mut Vec<
             "{shown}: it was replaced while the program ran, and the profile has no build-id; \
              its addresses have no names"
         ));
-        return Module::without_file(file_name(path));
+        return Module::without_file(file_name(Path::new(present_path(&mapping.file))));
     }
     if path.is_absolute() || is_named {
         Module::find(mapping, path, search, notes)
@@ -266,7 +267,7 @@ pub(crate) fn paths(mappings: &[Mapping], search: &Search) -> Vec<Option<PathBuf
 fn path(mapping: &Mapping, is_program: bool, search: &Search) -> PathBuf {
     match &search.program {
         Some(program) if is_program => program.clone(),
-        _ => PathBuf::from(present_path(&mapping.file)),
+        _ => path_text::path(present_path(&mapping.file)),
     }
 }
 
@@ -294,6 +295,8 @@ fn program(mappings: &[Mapping]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::profile::Line;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     fn mapping(file: &str) -> Mapping {
         Mapping { start: 0x1000, limit: 0x9000, file: file.to_owned(), ..Mapping::default() }
@@ -334,6 +337,18 @@ mod tests {
         let note = "/proc/self/status: it is no ELF file (";
         let (_, notes) = names(&profile("/proc/self/status"));
         assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+    }
+
+    #[test]
+    fn a_path_may_have_bytes_that_are_written_as_numbers() {
+        let directory = crate::rtti::testing::Directory::new("any-bytes");
+        let file = directory.0.join(OsStr::from_bytes(b"\xffx\n"));
+        std::fs::copy("/proc/self/exe", &file).expect("copied");
+        let text = format!("{}/\\377x\\012", directory.0.display());
+        let (_, notes) = names(&profile(&text));
+        assert!(notes.iter().all(|note| !note.contains("no such file")), "{notes:?}");
+        let note = "/nowhere/\u{fffd}x: no such file or directory; its addresses have no names";
+        assert_eq!(names(&profile("/nowhere/\\012x")).1, [note]);
     }
 
     #[test]
