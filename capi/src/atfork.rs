@@ -3,7 +3,7 @@
 //! The library takes all of its locks in its handler. Handlers run before a fork in the reverse
 //! order of registration, and one that a program or a library has registered may wait for a lock
 //! under which another thread allocates. So it must run before the library's. The library registers
-//! its handlers when it is first used. But the constructor of another library may call
+//! its handlers when it is loaded, or first used. But the constructor of another library may call
 //! `pthread_atfork` before that. glibc has `pthread_atfork` in each object that calls it; it calls
 //! this function, which registers the library's handlers if they are not, and passes the call on.
 //!

@@ -53,9 +53,9 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Registers the handlers of fork. Called before the constructors of a program that the archive is
-/// linked into, because these may register handlers that wait for a lock under which others
-/// allocate.
+/// Registers the handlers of fork, unless that was done. Called before other constructors of the
+/// program that the archive is linked into, or of the shared object, because a program's may
+/// register handlers that wait for a lock under which others allocate.
 extern "C" fn before_constructors() {
     fork::register();
 }

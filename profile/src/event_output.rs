@@ -34,7 +34,7 @@ pub(crate) struct Output {
     /// Stacks with lower numbers are in the file.
     next_stack: u32,
     known: Known,
-    /// The time from which on a new stack has the mappings looked at.
+    /// The time from which on events that are written have the mappings looked at.
     next_look: u64,
     /// Whether that look did not find where a stack led, as into code that no file has.
     in_vain: bool,

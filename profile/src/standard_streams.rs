@@ -1,6 +1,8 @@
 //! What the C and the C++ library keep until the process ends: what is written and not yet sent,
 //! and the memory for it.
 
+#[cfg(target_env = "gnu")]
+use core::ffi::CStr;
 use core::{mem, ptr};
 
 unsafe extern "C" {
@@ -63,22 +65,42 @@ fn flush() {
 }
 
 /// Ends the process, which exits already, with a failure. What was written to streams is sent as at
-/// any exit, which does not wait for streams that other threads read from.
+/// any exit, but where that would wait for a stream that another thread reads from: in a process
+/// with threads, with glibc from 2.37 on. There what was written to the standard streams is sent.
+/// The functions that a program's libraries have for the end, and that come later, are not called.
 pub(crate) fn fail() -> ! {
-    // glibc goes on with the handlers of exit that are left. Its `fflush(NULL)` would wait.
+    // A second exit goes on with the handlers that are left. Other C libraries refuse it.
     #[cfg(target_env = "gnu")]
-    // SAFETY: the handler that runs now is not called again.
-    unsafe {
-        libc::exit(libc::EXIT_FAILURE)
-    };
-    // Other C libraries refuse a second exit.
-    #[cfg(not(target_env = "gnu"))]
-    {
-        flush();
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(libc::EXIT_FAILURE) }
+    if has_one_thread() || !exit_waits() {
+        // SAFETY: the handler that runs now is not called again.
+        unsafe { libc::exit(libc::EXIT_FAILURE) }
     }
+    flush();
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(libc::EXIT_FAILURE) }
 }
+
+/// Whether the process never had a second thread, as far as the C library tells it.
+#[cfg(target_env = "gnu")]
+fn has_one_thread() -> bool {
+    let address = single_threaded();
+    // SAFETY: a variable of the C library, which exists for ever.
+    address != 0 && unsafe { *ptr::with_exposed_provenance::<u8>(address) } != 0
+}
+
+/// Whether `exit` waits for streams that other threads use, as glibc does from 2.37 on.
+#[cfg(target_env = "gnu")]
+fn exit_waits() -> bool {
+    // SAFETY: the call returns a text that exists for ever.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let minor = version.to_bytes().strip_prefix(b"2.").unwrap_or_default();
+    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u32, digit| number * 10 + u32::from(digit - b'0')) > 36
+}
+
+// `__libc_single_threaded`, which glibc has from 2.32 on.
+#[cfg(target_env = "gnu")]
+lumalloc::weak_symbol!(single_threaded, "__libc_single_threaded");
 
 // `__gnu_cxx::__freeres` of libstdc++. Where it is not, `dlsym` would leave a message allocated,
 // which would count as a leak of the program.

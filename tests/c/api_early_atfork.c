@@ -27,6 +27,8 @@ static void *allocate(void *unused) {
             blocks[n * 7 % BLOCKS] = malloc(10000 + n * 997 % 100000);
         }
         give();
+        /* The fork takes the lock now and then. */
+        usleep(100);
     }
     for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
     return NULL;

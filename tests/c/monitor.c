@@ -217,24 +217,26 @@ static void refused(const char *file, int begins, int ends) {
 typedef void *plugin_function(size_t);
 
 /* Calls a function of a module that is open for a moment, and returns the function's address. The buffer of the
- * thread becomes full meanwhile. */
-static uintptr_t module(const char *path, const char *name) {
+ * thread becomes full in each round. */
+static uintptr_t module(const char *path, const char *name, int rounds) {
   void *opened = dlopen(path, RTLD_NOW);
   CHECK(opened != NULL);
   plugin_function *function = (plugin_function *)dlsym(opened, name);
   CHECK(function != NULL);
-  for (int i = 0; i < 600; i++) free(function(112));
+  while (rounds-- > 0) {
+    for (int i = 0; i < 600; i++) free(function(112));
+    /* The mappings are looked at some time after the last look. */
+    usleep(50000);
+  }
   CHECK(dlclose(opened) == 0);
   return (uintptr_t)function;
 }
 
-/* The second module lies where the first one was. */
+/* The second module lies where the first one was, and is called from the same places. */
 static void modules(const char *file, const char *first, const char *second) {
   CHECK(lumalloc_monitor_start(file) == 0);
-  uintptr_t place = module(first, "plugin");
-  /* The mappings are not looked at more often than this. */
-  usleep(100000);
-  CHECK(module(second, "second") == place);
+  uintptr_t place = module(first, "plugin", 2);
+  CHECK(module(second, "second", 100) == place);
   CHECK(lumalloc_monitor_stop() == 0);
 }
 

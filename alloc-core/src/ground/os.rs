@@ -33,19 +33,21 @@ pub(crate) fn set_errno(value: c_int) {
 
 /// Returns the most bytes of addresses that the process may have (RLIMIT_AS).
 pub(crate) fn address_limit() -> usize {
-    limit_of(libc::RLIMIT_AS)
+    // SAFETY: the call writes the struct, and touches nothing else.
+    limit_by(|limit| unsafe { libc::getrlimit(libc::RLIMIT_AS, limit) })
 }
 
 /// Returns the most bytes of private writable addresses that the process may have, whether they
 /// have memory or not (RLIMIT_DATA).
 pub(crate) fn data_limit() -> usize {
-    limit_of(libc::RLIMIT_DATA)
+    // SAFETY: as above.
+    limit_by(|limit| unsafe { libc::getrlimit(libc::RLIMIT_DATA, limit) })
 }
 
-fn limit_of(resource: libc::__rlimit_resource_t) -> usize {
+/// Returns a limit of the process. The type that names limits differs between C libraries.
+fn limit_by(get: impl FnOnce(*mut libc::rlimit) -> c_int) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes the struct, and touches nothing else.
-    let status = keep_errno(|| unsafe { libc::getrlimit(resource, &raw mut limit) });
+    let status = keep_errno(|| get(&raw mut limit));
     if status == 0 { limit.rlim_cur as usize } else { usize::MAX }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! They are weak references: NULL if there was no C++ runtime when the library was loaded. A C
 //! program may load one later, with a module in C++ (`dlopen`). So those that are missing are
-//! looked for when they are needed: among the libraries that all see, and in those of the known
-//! names. A runtime that is linked into a module is not found, nor one that a *static* program has
-//! only in part: it has `std::__throw_bad_alloc` only if something else in it needs that object of
+//! looked for when they are needed, in libraries of the known names. That takes the loader's lock,
+//! and the program loses the text of an earlier failure that it has not asked `dlerror` for. A
+//! runtime that is linked into a module is not found, nor one that a *static* program has only in
+//! part: it has `std::__throw_bad_alloc` only if something else in it needs that object of
 //! libstdc++; linking with `-Wl,-u,_ZSt17__throw_bad_allocv` makes sure.
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -83,7 +84,7 @@ pub(super) extern "C" fn find() {
     // SAFETY: the places live for ever, and are read and written as atomic pointers, except by
     // assembly and the unwinder, which read whole words.
     let functions = unsafe { &*ptr::addr_of!(FUNCTIONS) };
-    // Relaxed: each is found in the same place by every thread, and was loaded before.
+    // Relaxed: what a place names was loaded before, and a place that names a function keeps one.
     if functions.iter().any(|function| function.load(Relaxed).is_null()) {
         look_for(functions);
     }
@@ -102,23 +103,22 @@ fn look_for(functions: &[AtomicPtr<c_void>]) {
     let dlopen = unsafe { mem::transmute::<*const (), Dlopen>(dlopen) };
     // SAFETY: as above.
     let dlerror = unsafe { mem::transmute::<*const (), Dlerror>(dlerror) };
-    // A library that is there stays, because its functions are kept.
-    let open = |name: &CStr| {
+    for library in LIBRARIES {
+        // It is not closed, so a library that is there stays, because its functions are kept.
         // SAFETY: a C string, and nothing is loaded.
-        unsafe { dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
-    };
-    let opened = LIBRARIES.map(open);
-    let libraries = || opened.into_iter().filter(|library| !library.is_null());
-    for (place, name) in functions.iter().zip(NAMES) {
-        if place.load(Relaxed).is_null() {
-            // SAFETY: the libraries are open, and the name is a C string.
-            let find = |library| unsafe { dlsym(library, name.as_ptr()) };
-            let mut found = core::iter::once(libc::RTLD_DEFAULT).chain(libraries()).map(find);
-            let found = found.find(|function| !function.is_null());
-            place.store(found.unwrap_or(ptr::null_mut()), Relaxed);
+        let library = unsafe { dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if library.is_null() {
+            continue;
+        }
+        for (place, name) in functions.iter().zip(NAMES) {
+            // SAFETY: the library is open, and the name is a C string.
+            let found = unsafe { dlsym(library, name.as_ptr()) };
+            if place.load(Relaxed).is_null() && !found.is_null() {
+                place.store(found, Relaxed);
+            }
         }
     }
-    // What failed here is no business of the program, which may ask for its own last failure.
+    // What failed here is no business of the program.
     // SAFETY: the call has no arguments.
     unsafe { dlerror() };
 }

@@ -39,7 +39,8 @@ pub(crate) fn complete_end(arena: &Arena) {
 }
 
 /// In the child of a fork: arenas that other threads were destroying are live, with what is left of
-/// them, and can be destroyed anew. A hook that forks goes on to destroy its own.
+/// them, and can be destroyed anew. Where a hook forks they stay as they are, because the hook may
+/// belong to an arena that the forking thread goes on to destroy.
 pub(crate) fn forget_in_child() {
     if !callback::is_in_hook() {
         arena_list::all().for_each(|arena| arena.life().forget_end());
