@@ -91,8 +91,10 @@ fn has_one_thread() -> bool {
 /// Whether `exit` waits for streams that other threads use, as glibc does from 2.37 on.
 #[cfg(target_env = "gnu")]
 fn exit_waits() -> bool {
-    // SAFETY: the call returns a text that exists for ever.
-    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    // SAFETY: the call has no arguments.
+    let version = unsafe { libc::gnu_get_libc_version() };
+    // SAFETY: a text that exists for ever.
+    let version = unsafe { CStr::from_ptr(version) };
     let minor = version.to_bytes().strip_prefix(b"2.").unwrap_or_default();
     let digits = minor.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number: u32, digit| number * 10 + u32::from(digit - b'0')) > 36
