@@ -199,7 +199,7 @@ impl Index {
         self.mappings.begin();
         while input.left() > 0 {
             let (start, limit, offset) = (input.number()?, input.number()?, input.number()?);
-            let (file, build_id) = (input.text()?, input.text()?);
+            let (file, build_id) = (input.path()?, input.text()?);
             if limit < start {
                 return Err(Trouble::damaged("a mapping ends before it begins"));
             }

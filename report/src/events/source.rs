@@ -146,11 +146,20 @@ impl<'a> Input<'a> {
         Ok(to.wrapping_add(difference))
     }
 
-    /// Reads a text, which may be a path with any bytes.
+    /// Reads a text to be shown.
     pub(super) fn text(&mut self) -> Result<String, Trouble> {
+        Ok(String::from_utf8_lossy(&self.counted()?).into_owned())
+    }
+
+    /// Reads a path, and keeps all its bytes.
+    pub(super) fn path(&mut self) -> Result<String, Trouble> {
+        Ok(path_text::text(&self.counted()?).into_owned())
+    }
+
+    /// Reads some bytes, which follow their number.
+    fn counted(&mut self) -> Result<Vec<u8>, Trouble> {
         let count = self.number()?;
-        let bytes = self.bytes(count)?;
-        Ok(path_text::text(&bytes).into_owned())
+        self.bytes(count)
     }
 }
 
@@ -187,10 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_have_any_bytes() {
-        let source = Source::Memory(vec![3, b'/', 0xff, b'b']);
-        let text = Input::new(&source, 0, source.len()).text();
-        assert_eq!(text, Ok("/\\377b".to_owned()));
+    fn paths_keep_all_bytes_and_texts_are_shown() {
+        let source = Source::Memory([3, b'/', 0xff, b'b'].repeat(2));
+        let mut input = Input::new(&source, 0, source.len());
+        assert_eq!(input.path(), Ok("/\\377b".to_owned()));
+        assert_eq!(input.text(), Ok("/\u{fffd}b".to_owned()));
     }
 
     #[test]

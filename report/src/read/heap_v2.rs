@@ -4,6 +4,7 @@
 //! stack's blocks: a block of `s` bytes is sampled with the chance `1 - e^(-s / R)`. Lines that
 //! begin with `#` are notes of lumalloc.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::excerpt;
@@ -17,7 +18,7 @@ type Result<T> = std::result::Result<T, String>;
 
 /// Reads a whole file.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
-    let text = path_text::text(bytes);
+    let text = text(bytes);
     check_lines(&text)?;
     let mut lines = text.lines().map(str::trim).skip_while(|line| line.starts_with('%'));
     let rate = lines.next().and_then(|line| line.strip_prefix("heap_v2/")).ok_or(
@@ -46,6 +47,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     let profile = reader.finish(mappings)?;
     profile.check()?;
     Ok(profile)
+}
+
+/// The text of a file. Names of threads may be cut off inside a character, while paths keep all
+/// their bytes.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let line = b"\nMAPPED_LIBRARIES:";
+    let end = bytes.windows(line.len()).position(|window| window == line);
+    let (stacks, mappings) = bytes.split_at(end.unwrap_or(bytes.len()));
+    String::from_utf8_lossy(stacks) + path_text::text(mappings)
 }
 
 /// The numbers of one line: live blocks and bytes, and those since the start.
@@ -303,12 +316,14 @@ MAPPED_LIBRARIES:
     }
 
     #[test]
-    fn a_path_may_have_any_bytes() {
-        let text = EXACT.replace("/bin/a program", "/bin/#");
+    fn paths_keep_all_bytes_and_names_are_shown() {
+        let text = EXACT.replace("/bin/a program", "/bin/#").replace("a worker", "a worker#");
         let bytes: Vec<u8> =
-            text.bytes().map(|byte| if byte == b'#' { 0xff } else { byte }).collect();
+            text.bytes().map(|byte| if byte == b'#' { 0xc3 } else { byte }).collect();
         let profile = read(&bytes).expect("a profile");
-        assert_eq!(profile.mappings[0].file, "/bin/\\377");
+        assert_eq!(profile.mappings[0].file, "/bin/\\303");
+        let names: Vec<_> = profile.samples.iter().map(|s| s.thread_name.as_deref()).collect();
+        assert_eq!(names, [Some("main"), Some("a worker\u{fffd}")]);
     }
 
     #[test]

@@ -230,7 +230,8 @@ fn find_module(mapping: &Mapping, path: &Path, search: &Search, notes: &mut Vec<
             "{shown}: it was replaced while the program ran, and the profile has no build-id; \
              its addresses have no names"
         ));
-        return Module::without_file(file_name(Path::new(present_path(&mapping.file))));
+        let name = path.file_name().unwrap_or_default();
+        return Module::without_file(&name.to_string_lossy());
     }
     if path.is_absolute() || is_named {
         Module::find(mapping, path, search, notes)
@@ -349,6 +350,8 @@ mod tests {
         assert!(notes.iter().all(|note| !note.contains("no such file")), "{notes:?}");
         let note = "/nowhere/\u{fffd}x: no such file or directory; its addresses have no names";
         assert_eq!(names(&profile("/nowhere/\\012x")).1, [note]);
+        let (replaced, _) = names(&profile("/nowhere/\\377x (deleted)"));
+        assert_eq!(replaced, ["\u{fffd}x+0x234"]);
     }
 
     #[test]
