@@ -25,7 +25,8 @@ fn opened() -> io::Result<File> {
     OpenOptions::new().append(true).custom_flags(libc::O_NOCTTY).open("/proc/self/fd/2")
 }
 
-/// Copies the standard error of the process. A socket cannot be opened again.
+/// Copies the standard error of the process. A socket cannot be opened again. Fails before Linux
+/// 5.6, and where `pidfd_getfd` is refused.
 fn copied() -> io::Result<File> {
     // SAFETY: a system call without pointers.
     let process = unsafe { libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0) };
