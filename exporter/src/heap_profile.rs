@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const MOST_BYTES: u64 = 64 << 20;
 /// More than gzip adds at the begin and the end.
 const HEAD: usize = 64;
-/// What is written at once is no longer.
+/// What is written at once is no longer. The seal of the file may refuse all of it.
 const LONGEST_WRITE: u64 = 64 << 10;
 
 /// The formats of a profile.
@@ -92,18 +92,26 @@ pub(crate) fn failure(error: Error) -> Failure {
 
 /// Takes the present profile.
 pub(crate) fn take(namespace: &dyn Namespace, format: Format) -> Result<Vec<u8>, Failure> {
-    let most = MOST_BYTES.min(longest_file());
+    let limit = longest_file();
+    let most = MOST_BYTES.min(limit);
     let mut file = memory_file(most).map_err(Failure::File)?;
     let descriptor = file.as_raw_fd().cast_unsigned();
     let key = namespace.find(format.key()).map_err(failure)?;
     let written = namespace.write(&key, Value::Unsigned(descriptor));
-    contents(&mut file, written.map_err(failure), most)
+    // At the system's limit the last write is shortened, and the file is full.
+    let full = if limit <= MOST_BYTES { most } else { most - LONGEST_WRITE + 1 };
+    contents(&mut file, written.map_err(failure), most, full)
 }
 
-/// Returns what was written to a file of at most `most` bytes.
-fn contents(file: &mut File, written: Result<(), Failure>, most: u64) -> Result<Vec<u8>, Failure> {
+/// Returns what was written to a file of at most `most` bytes, which is full from `full` bytes on.
+fn contents(
+    file: &mut File,
+    written: Result<(), Failure>,
+    most: u64,
+    full: u64,
+) -> Result<Vec<u8>, Failure> {
     let length = file.stream_position().map_err(Failure::File)?;
-    if written.is_err() && length + LONGEST_WRITE > most {
+    if matches!(written, Err(Failure::Unwritten(_))) && length >= full {
         return Err(Failure::TooLarge(most));
     }
     written?;
@@ -230,11 +238,15 @@ mod tests {
     fn a_file_in_memory_keeps_what_is_written() {
         let mut file = memory_file(1 << 20).unwrap();
         file.write_all(b"text").unwrap();
-        assert_eq!(contents(&mut file, Ok(()), 1 << 20).unwrap(), b"text");
-        let mut failed = memory_file(1 << 20).unwrap();
-        failed.write_all(b"text").unwrap();
-        let failure = contents(&mut failed, Err(failure(Error::Fault)), 1 << 20).unwrap_err();
-        assert!(matches!(failure, Failure::Unwritten(Error::Fault)), "{failure}");
+        assert_eq!(contents(&mut file, Ok(()), 1 << 20, 1 << 20).unwrap(), b"text");
+        let failed = |full, error| {
+            let mut file = memory_file(1 << 20).unwrap();
+            file.write_all(b"text").unwrap();
+            contents(&mut file, Err(failure(error)), 1 << 20, full).unwrap_err()
+        };
+        assert!(matches!(failed(5, Error::Fault), Failure::Unwritten(Error::Fault)));
+        assert!(matches!(failed(4, Error::Fault), Failure::TooLarge(1_048_576)));
+        assert!(matches!(failed(0, Error::NoEntry), Failure::Off));
     }
 
     #[test]
@@ -243,12 +255,13 @@ mod tests {
         let mut file = memory_file(MOST as u64).unwrap();
         let whole = vec![1; MOST];
         file.write_all(&whole).unwrap();
-        assert_eq!(contents(&mut file, Ok(()), MOST as u64).unwrap(), whole);
+        let full = MOST as u64 - LONGEST_WRITE + 1;
+        assert_eq!(contents(&mut file, Ok(()), MOST as u64, full).unwrap(), whole);
         let mut file = memory_file(MOST as u64).unwrap();
         let pieces = std::iter::repeat_n([1; 5000], MOST);
         let written = pieces.into_iter().try_for_each(|piece| file.write_all(&piece));
-        let written = written.map_err(Failure::File);
-        let failure = contents(&mut file, written, MOST as u64).unwrap_err();
+        let written = written.map_err(|_| Failure::Unwritten(Error::Fault));
+        let failure = contents(&mut file, written, MOST as u64, full).unwrap_err();
         assert!(matches!(failure, Failure::TooLarge(most) if most == MOST as u64), "{failure}");
     }
 }

@@ -240,28 +240,6 @@ fn long_answers_of_many_arenas_are_refused_without_memory() {
     });
 }
 
-/// The system's limit for files counts for the files in memory that profiles are written to.
-#[test]
-fn a_profile_may_be_as_long_as_a_file() {
-    alone("a_profile_may_be_as_long_as_a_file", |address| {
-        assert!(profile::set_active(true));
-        let limit = |bytes| {
-            let bound = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: `setrlimit` reads a plain structure.
-            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const bound) }, 0);
-        };
-        limit(1 << 20);
-        assert_eq!((get(address, "/heap"), get(address, "/flamegraph")), (200, 200));
-        limit(10);
-        let buffer = &mut [0; 4096];
-        let (status, text) = ask(address, &["GET ", "/heap", HEAD, "\r\n"], buffer);
-        let reason = "the profile has more than 10 bytes, which is the limit of this process for \
-                      files (ulimit -f)\n";
-        assert_eq!((status, client::body(text)), (507, reason));
-        eprintln!("besieged: all answered");
-    });
-}
-
 /// Returns a number of bytes of this process, as the system says.
 fn bytes(of: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
