@@ -5,7 +5,7 @@
 //! before it has checked that it can: before the exporter takes in a connection or begins a job, it
 //! maps as many bytes as may be needed, and unmaps them at once. The bounds of the system decide on
 //! that, and the allocator counts none of it.
-use crate::namespace::walk::arenas;
+use crate::namespace::walk::{arenas, initialized_arenas};
 use crate::namespace::{Namespace, Target};
 use crate::route_names::RouteNames;
 use lumalloc_ctl::Value;
@@ -38,6 +38,9 @@ const TIMES: usize = 5;
 
 /// How many times its bytes an answer may need that grows by doubling, and is not compressed.
 const GROWS: usize = 3;
+/// Answers with a part for each arena have one for all arenas together, and one for those that were
+/// destroyed.
+const OTHER_PARTS: usize = 2;
 
 /// What a job makes. A long answer of one kind says nothing about the other kinds.
 #[derive(Clone, Copy)]
@@ -155,10 +158,11 @@ impl OwnMemory {
         self.arena.is_none() || self.has(bytes.saturating_add(RESERVE))
     }
 
-    /// Whether there is memory for an answer with so many bytes for each arena. Only for a thread
-    /// that has [entered](Self::enter).
+    /// Whether there is memory for an answer with so many bytes for each arena that exists. Only
+    /// for a thread that has [entered](Self::enter).
     pub(crate) fn has_for_arenas(&self, bytes: usize) -> bool {
-        self.has_for(arenas(self.namespace).saturating_mul(bytes).saturating_mul(GROWS))
+        let parts = initialized_arenas(self.namespace) + OTHER_PARTS;
+        self.has_for(parts.saturating_mul(bytes).saturating_mul(GROWS))
     }
 
     /// Whether so many bytes can be allocated. If the system gives no more, or the arena has a

@@ -101,8 +101,13 @@ fn besiege(address: SocketAddr) -> (usize, usize) {
 
 const CHILD: &str = "LUMALLOC_TEST_NO_MEMORY";
 
-/// Runs a test in a separate process, where no other test needs memory.
+/// Runs a test in a separate process with the profiler, where no other test needs memory.
 fn alone(name: &str, test: fn(SocketAddr)) {
+    alone_with("prof:true", name, test);
+}
+
+/// As [`alone`], with these options.
+fn alone_with(options: &str, name: &str, test: fn(SocketAddr)) {
     if std::env::var_os(CHILD).is_some() {
         let exporter = Exporter::builder().listen(any()).start().unwrap();
         let address = exporter.address().unwrap();
@@ -111,11 +116,18 @@ fn alone(name: &str, test: fn(SocketAddr)) {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    command.env(CHILD, "1").env("LUMALLOC_CONF", "prof:true");
+    command.env(CHILD, "1").env("LUMALLOC_CONF", options);
     let done = command.output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{:?}\n{errors}", done.status);
     assert!(errors.contains("besieged"), "{errors}");
+}
+
+/// Returns the arena of the exporter.
+fn own_arena() -> u32 {
+    let is_own =
+        |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
+    (0..lumalloc::control::narenas()).find(is_own).unwrap()
 }
 
 /// The exporter is exempt from the limit.
@@ -170,9 +182,7 @@ fn a_limit_below_what_is_held_is_forced_and_undone_by_http() {
 #[test]
 fn readiness_is_memory_for_other_answers() {
     alone("readiness_is_memory_for_other_answers", |address| {
-        let is_own =
-            |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
-        let own = (0..lumalloc::control::narenas()).find(is_own).unwrap();
+        let own = own_arena();
         assert_eq!(arenas::is_limit_exempt(own), Some(true));
         let buffer = &mut [0; 4096];
         let path = format!("/ctl/arena.{own}.limit");
@@ -209,9 +219,7 @@ fn readiness_is_memory_for_other_answers() {
 #[test]
 fn long_answers_of_many_arenas_are_refused_without_memory() {
     alone("long_answers_of_many_arenas_are_refused_without_memory", |address| {
-        let is_own =
-            |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
-        let own = (0..lumalloc::control::narenas()).find(is_own).unwrap();
+        let own = own_arena();
         let small = arenas::create().unwrap();
         assert!((0..60).all(|_| arenas::create().is_some()));
         // Enough for the least that a job may need.
@@ -220,7 +228,9 @@ fn long_answers_of_many_arenas_are_refused_without_memory() {
         for path in long {
             assert_eq!((get(address, path), healthy(address)), (503, 200), "{path}");
         }
-        assert_eq!(get(address, "/ctl/opt"), 200);
+        for path in ["/ctl/opt", "/stats?format=json&opts=a"] {
+            assert_eq!(get(address, path), 200, "{path}");
+        }
         assert!(arenas::set_limit(own, 0));
         for path in long {
             let mut buffer = [0; 4096];
@@ -236,6 +246,21 @@ fn long_answers_of_many_arenas_are_refused_without_memory() {
             (printed, namespace.print(c"J").map(|text| text.len() > 1 << 20))
         });
         assert_eq!(printed.join().unwrap(), (Err(Error::NoMemory), Ok(true)));
+        eprintln!("besieged: all answered");
+    });
+}
+
+/// Arenas that may be made, but were not, have no part in an answer.
+#[test]
+fn answers_ask_for_the_memory_of_arenas_that_exist() {
+    alone_with("narenas:4000", "answers_ask_for_the_memory_of_arenas_that_exist", |address| {
+        assert!(lumalloc::control::narenas() >= 4000);
+        let own = own_arena();
+        assert!(arenas::set_limit(own, 32 << 20));
+        for path in ["/stats", "/stats?format=json", "/ctl/stats", "/ctl/stats?format=text"] {
+            assert_eq!(get(address, path), 200, "{path}");
+        }
+        assert!(arenas::set_limit(own, 0));
         eprintln!("besieged: all answered");
     });
 }

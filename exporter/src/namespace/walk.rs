@@ -171,6 +171,13 @@ pub(crate) fn arenas(namespace: &dyn Namespace) -> usize {
     }
 }
 
+/// Returns how many arenas there are.
+pub(crate) fn initialized_arenas(namespace: &dyn Namespace) -> usize {
+    let Ok(first) = namespace.find("arena.0.initialized") else { return 0 };
+    let is_there = |index: &usize| namespace.read(&first.with(1, *index)) == Ok(Value::Bool(true));
+    (0..arenas(namespace)).filter(is_there).count()
+}
+
 /// Returns how many numbers regions had.
 fn regions(namespace: &dyn Namespace) -> usize {
     match namespace.find("vm.nregions").and_then(|target| namespace.read(&target)) {

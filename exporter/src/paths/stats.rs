@@ -40,7 +40,8 @@ fn printed(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
         Format::Json => ("J", JSON_OF_ARENA),
         Format::Text => ("", TEXT_OF_ARENA),
     };
-    if !context.memory.has_for_arenas(bytes) {
+    let has_arenas = !opts.contains('a');
+    if has_arenas && !context.memory.has_for_arenas(bytes) {
         return Ok(no_memory());
     }
     let letters = CString::new(format!("{j}{}", opts.replace('J', ""))).unwrap_or_default();
