@@ -2,7 +2,7 @@
 //! snapshot of each limit and peak that was reached.
 //!
 //! It gives nothing back if a background thread runs, or if the decay time is 0 or negative.
-use crate::memory::{Kind, OwnMemory};
+use crate::memory::OwnMemory;
 use crate::namespace::{Namespace, Target};
 use crate::ring::Ring;
 use crate::worker::Chores;
@@ -64,15 +64,8 @@ impl Chores for Decay {
         self.memory.enter();
     }
 
-    fn look(&mut self, now: Instant) {
-        let may = || self.memory.has_for_job(Kind::Kept);
-        if let Some(length) = self.ring.look(self.namespace, now, may) {
-            self.memory.note(Kind::Kept, length);
-        }
-    }
-
     fn next(&mut self, now: Instant) -> Option<Instant> {
-        self.look(now);
+        self.ring.look_within(&self.memory, self.namespace, now);
         self.memory.trim();
         if self.due.is_some_and(|due| now >= due) {
             if let Some(decay) = &self.decay {

@@ -40,8 +40,6 @@ impl Drop for Waits {
 pub(crate) trait Chores: Send {
     /// Called once on the thread, before everything else.
     fn begin(&mut self);
-    /// Called before each job.
-    fn look(&mut self, now: Instant);
     /// Called after each job, and when it is due. Returns when it is due again.
     fn next(&mut self, now: Instant) -> Option<Instant>;
 }
@@ -145,7 +143,7 @@ fn work(jobs: &Receiver<Job>, next: &Next, mut chores: impl Chores) {
             Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
         };
         match job {
-            Ok(job) => job.done(|| chores.look(Instant::now())),
+            Ok(job) => job.done(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -153,13 +151,12 @@ fn work(jobs: &Receiver<Job>, next: &Next, mut chores: impl Chores) {
 }
 
 impl Job {
-    /// Does the job after `look`, if somebody waits for it.
-    fn done(self, look: impl FnOnce()) {
+    /// Does the job, if somebody waits for it.
+    fn done(self) {
         drop(self.waits);
         if self.answer.is_closed() || Instant::now() >= self.until {
             return;
         }
-        look();
         // A panic in one answer must not end the thread. Where panics abort, none gets here.
         let answer = catch_unwind(AssertUnwindSafe(self.work)).unwrap_or_else(|_| {
             line(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made")
@@ -177,13 +174,10 @@ mod tests {
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::channel;
 
-    struct Count(Arc<AtomicU32>, Option<Duration>, Arc<AtomicU32>);
+    struct Count(Arc<AtomicU32>, Option<Duration>);
 
     impl Chores for Count {
         fn begin(&mut self) {}
-        fn look(&mut self, _: Instant) {
-            self.2.fetch_add(1, Relaxed);
-        }
         fn next(&mut self, now: Instant) -> Option<Instant> {
             self.0.fetch_add(1, Relaxed);
             self.1.map(|period| now + period)
@@ -198,7 +192,7 @@ mod tests {
     }
 
     fn idle() -> Worker {
-        Worker::start(Count(Arc::default(), None, Arc::default())).unwrap()
+        Worker::start(Count(Arc::default(), None)).unwrap()
     }
 
     fn later() -> Instant {
@@ -302,8 +296,7 @@ mod tests {
     #[test]
     fn chores_come_round_without_jobs() {
         let runs = Arc::new(AtomicU32::new(0));
-        let worker =
-            Worker::start(Count(Arc::clone(&runs), Some(Duration::from_millis(1)), Arc::default()));
+        let worker = Worker::start(Count(Arc::clone(&runs), Some(Duration::from_millis(1))));
         while runs.load(Relaxed) < 3 {
             std::thread::yield_now();
         }
@@ -312,14 +305,14 @@ mod tests {
         assert_eq!(Arc::strong_count(&runs), 1);
     }
 
-    /// What the job tells may have happened since the thread began to wait.
+    /// A snapshot of a peak may take long.
     #[test]
-    fn it_looks_before_each_job() {
-        let looks = Arc::new(AtomicU32::new(0));
-        let worker = Worker::start(Count(Arc::default(), None, Arc::clone(&looks))).unwrap();
+    fn a_job_does_not_wait_for_chores() {
+        let runs = Arc::new(AtomicU32::new(0));
+        let worker = Worker::start(Count(Arc::clone(&runs), None)).unwrap();
         for count in 1..=3 {
-            let looks = Arc::clone(&looks);
-            let job = move || body(TEXT, looks.load(Relaxed).to_string());
+            let runs = Arc::clone(&runs);
+            let job = move || body(TEXT, runs.load(Relaxed).to_string());
             let told = worker.run(later(), true, job).unwrap().blocking_recv().unwrap();
             assert_eq!(said(told), (200, count.to_string()));
         }
@@ -328,7 +321,7 @@ mod tests {
     #[test]
     fn chores_are_done_when_it_is_woken() {
         let runs = Arc::new(AtomicU32::new(0));
-        let worker = Worker::start(Count(Arc::clone(&runs), None, Arc::default())).unwrap();
+        let worker = Worker::start(Count(Arc::clone(&runs), None)).unwrap();
         drop(worker.run(later(), true, answer).unwrap().blocking_recv());
         while runs.load(Relaxed) < 2 {
             std::thread::yield_now();

@@ -8,6 +8,7 @@ use crate::ring::{Kept, MOST, MOST_BYTES};
 use hyper::StatusCode;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
+use std::time::Instant;
 
 /// The prefix of the paths of single snapshots.
 const BASE: &str = "/dumps/";
@@ -16,6 +17,11 @@ const PROFILE: &str = "/profile";
 
 /// Answers `GET /dumps`.
 pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
+    look(context);
+    all_kept(context, asked)
+}
+
+fn all_kept(context: &Context, asked: &Asked) -> Answer {
     let list = || -> Result<Answer, Bad> {
         only(asked, &["format"])?;
         let format = Format::of(asked, Format::Json)?;
@@ -31,6 +37,11 @@ pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
 
 /// Answers `GET /dumps/<number>`.
 pub(crate) fn one(context: &Context, asked: &Asked) -> Answer {
+    look(context);
+    one_kept(context, asked)
+}
+
+fn one_kept(context: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
     }
@@ -43,6 +54,12 @@ pub(crate) fn one(context: &Context, asked: &Asked) -> Answer {
         Some(kept) => kept.json().map_or_else(missing, |json| body(JSON, json)),
         None => missing(),
     }
+}
+
+/// Looks for a limit or a peak since the last request, so that the answer has it. Requests for
+/// other paths do not wait for the snapshot.
+fn look(context: &Context) {
+    context.ring.look_within(&context.memory, context.namespace, Instant::now());
 }
 
 fn profile(kept: &Kept) -> Answer {
@@ -97,29 +114,29 @@ fn lines(kept: &[Kept]) -> String {
 mod tests {
     use super::*;
     use crate::testing::{context, get, json as told, said};
-    use std::time::Instant;
 
     #[test]
     fn nothing_is_kept_at_first() {
         let context = context();
-        let list = |path| list(&context, &get(path));
+        let list = |path| all_kept(&context, &get(path));
         let expected = json!({ "dumps": [], "most": 32, "most_bytes": 1_048_576 });
         assert_eq!(told(list("/dumps")), expected);
         let text = "no limit was reached, and there was no peak\n";
         assert_eq!(said(list("/dumps?format=text")), (200, text.into()));
         let missing = "there is no such dump; GET /dumps lists them\n";
         for number in ["1", "", "x", "-1", "99999999999999999999999", "1/profile", "1/x"] {
-            let answer = one(&context, &get(&format!("/dumps/{number}")));
+            let answer = one_kept(&context, &get(&format!("/dumps/{number}")));
             assert_eq!(said(answer), (404, missing.into()), "{number}");
         }
         let text = "no such parameter: \"x\"; there are none here\n";
-        assert_eq!(said(one(&context, &get("/dumps/1?x"))), (400, text.into()));
+        assert_eq!(said(one_kept(&context, &get("/dumps/1?x"))), (400, text.into()));
     }
 
     #[test]
     fn a_peak_is_listed_and_fetched() {
         let context = context();
-        let look = || _ = context.ring.look(context.namespace, Instant::now(), || true);
+        // Nothing else looks here.
+        let look = || drop(list(&context, &get("/dumps")));
         look();
         // The block is larger than those of all other tests together, and never touched.
         let block = std::hint::black_box(Vec::<u8>::with_capacity(4 << 30));

@@ -1,16 +1,18 @@
 //! Snapshots that are kept in memory, of the moments when a limit was reached or when the program
 //! held more memory than ever before. They show later what such a moment was like.
 //!
-//! The reading thread looks for such moments between requests, and when it gives memory back. It
-//! never wakes up for them. A peak has at least 10 % and at least 16 MiB more memory in use than
-//! the last peak. For limits, one snapshot in a minute is enough; the next one says how long before
-//! it a limit was reached. A moment for which there was no memory gets its snapshot at a later
-//! look. The oldest snapshots are dropped when there are more than [`MOST`]. When they have more
-//! than [`MOST_BYTES`], first the oldest heap profiles are dropped, and then the oldest snapshots.
-//! A snapshot that is too large alone is kept without its profile.
+//! The reading thread looks for such moments after each request, before one for the snapshots
+//! themselves, and when it gives memory back. It never wakes up for them. A peak has at least 10 %
+//! and at least 16 MiB more memory in use than the last peak. For limits, one snapshot in a minute
+//! is enough; the next one says how long before it a limit was reached. A moment for which there
+//! was no memory gets its snapshot at a later look. The oldest snapshots are dropped when there are
+//! more than [`MOST`]. When they have more than [`MOST_BYTES`], first the oldest heap profiles are
+//! dropped, and then the oldest snapshots. A snapshot that is too large alone is kept without its
+//! profile.
 mod judge;
 
 use crate::heap_profile;
+use crate::memory::{Kind, OwnMemory};
 use crate::namespace::{Namespace, Target};
 use crate::snapshot;
 use flate2::Compression;
@@ -84,6 +86,15 @@ struct Keys {
 }
 
 impl Ring {
+    /// Keeps a snapshot if this moment is worth one, and there is memory for it. Only for the
+    /// reading thread.
+    pub(crate) fn look_within(&self, memory: &OwnMemory, namespace: &dyn Namespace, now: Instant) {
+        let may = || memory.has_for_job(Kind::Kept);
+        if let Some(length) = self.look(namespace, now, may) {
+            memory.note(Kind::Kept, length);
+        }
+    }
+
     /// Keeps a snapshot if this moment is worth one. `may` returns whether there is memory for it.
     /// Returns the compressed bytes of what was made, even if it is too long to be kept.
     pub(crate) fn look(
