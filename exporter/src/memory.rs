@@ -87,6 +87,8 @@ pub(crate) struct OwnMemory {
     /// The key of the arena's own limit, which only the program can set.
     limit: Option<Target>,
     flush: Option<Target>,
+    /// The key of the calling thread's arena.
+    thread_arena: Option<Target>,
     longest: Longest,
     /// An answer to `/metrics`.
     scrape: Kind,
@@ -104,6 +106,7 @@ impl OwnMemory {
             reserve: arena.and_then(|arena| key_of(namespace, arena, "reserve")),
             limit: arena.and_then(|arena| key_of(namespace, arena, "limit")),
             flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
+            thread_arena: namespace.find("thread.arena").ok(),
             longest: Longest::new(routes),
             scrape: Kind::Answer(routes.of_path("/metrics")),
         }
@@ -112,8 +115,8 @@ impl OwnMemory {
     /// Makes the calling thread allocate from the arena from now on, which heap profiles leave out.
     pub(crate) fn enter(&self) {
         let Some(arena) = self.arena else { return };
-        if let Ok(target) = self.namespace.find("thread.arena") {
-            let _ = self.namespace.write(&target, Value::Unsigned(arena));
+        if let Some(target) = &self.thread_arena {
+            let _ = self.namespace.write(target, Value::Unsigned(arena));
         }
     }
 
@@ -175,9 +178,16 @@ impl OwnMemory {
         (can_map(bytes) && !is_limited()) || has_block(bytes)
     }
 
-    /// Whether there is memory for an answer to `/metrics` now.
+    /// Whether there is memory for an answer to `/metrics` now. On a thread of the program, as of a
+    /// server that has the routes, nothing is allocated, and only the system is asked.
     pub(crate) fn has_for_scrape(&self) -> bool {
-        self.has_for_job(self.scrape)
+        let arena = self.thread_arena.as_ref().and_then(|key| self.namespace.read(key).ok());
+        let has_entered = self.arena.is_some_and(|own| arena == Some(Value::Unsigned(own)));
+        if has_entered {
+            self.has_for_job(self.scrape)
+        } else {
+            can_map(self.longest.need(self.scrape))
+        }
     }
 
     /// Returns the index of the arena, or `None` if none could be made.

@@ -5,6 +5,9 @@
 mod client;
 
 use client::any;
+use http_body_util::Empty;
+use hyper::Request;
+use hyper::body::Bytes;
 use lumalloc::control::{arenas, limits, profile, thread};
 use lumalloc_ctl::Error;
 use lumalloc_exporter::Exporter;
@@ -210,6 +213,30 @@ fn readiness_is_memory_for_other_answers() {
         assert_eq!(get(address, &format!("/debug/pprof/symbol?{function:#x}")), 200);
         assert_eq!(get(address, "/map?most=50000"), 200);
         assert_eq!(get(address, "/-/ready"), 200);
+        eprintln!("besieged: all answered");
+    });
+}
+
+/// It is answered on the thread of the server that has the routes.
+#[test]
+fn readiness_of_a_service_takes_no_memory_of_the_program() {
+    alone("readiness_of_a_service_takes_no_memory_of_the_program", |_| {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ready = || {
+            let request = Request::get("/-/ready").body(Empty::<Bytes>::new()).unwrap();
+            runtime.block_on(hyper::service::Service::call(&service, request)).unwrap().status()
+        };
+        assert_eq!(ready(), 200);
+        let own = own_arena();
+        // The exporter has enough, and the program less than a job may need.
+        assert!(arenas::set_limit(own, 1 << 30));
+        limits::set_hard(limits::held() + (1 << 20));
+        let before = limits::hard_reached();
+        let status = ready();
+        let reached = limits::hard_reached() - before;
+        limits::set_hard(0);
+        assert_eq!((status.as_u16(), reached), (200, 0));
         eprintln!("besieged: all answered");
     });
 }
