@@ -22,7 +22,7 @@ const MAPPING: usize = 450;
 /// The least time between two looks at the mappings, in nanoseconds, unless a stack leads to where
 /// nothing was mapped.
 const LEAST_PAUSE: u64 = 20_000_000;
-/// So many times as long as a look took, no further one begins.
+/// The time until the next look is at least this many times as long as a look took.
 const LOOKS_IN_A_PAUSE: u64 = 50;
 
 /// The version of the allocator.

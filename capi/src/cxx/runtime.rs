@@ -118,7 +118,7 @@ fn look_for(functions: &[AtomicPtr<c_void>]) {
             }
         }
     }
-    // What failed here is no business of the program.
+    // So that the program does not read the text of a failure of this search.
     // SAFETY: the call has no arguments.
     unsafe { dlerror() };
 }
