@@ -68,3 +68,41 @@ fn fill_is_switched_under_running_threads() {
     assert!(seen > 0);
     assert_empty();
 }
+
+/// Refuses a system call to the calling thread from now on.
+fn refuse(call: i64) {
+    let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let (load, jump, end) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0x15, libc::BPF_RET);
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let mut filter = [
+        op(load as u16, 0, 0, 0),
+        op(jump, 0, 1, u32::try_from(call).expect("a number of a call")),
+        op(end as u16, 0, 0, refusal),
+        op(end as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    // SAFETY: takes numbers.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program is readable, and is copied.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }, 0);
+}
+
+/// A program may enter a sandbox while it fills. Each operation would be slow for ever.
+#[test]
+fn fill_ends_also_where_membarrier_is_refused_by_then() {
+    let _alone = alone();
+    thread::spawn(|| {
+        let fill = Fill { junk_allocated: true, ..Fill::default() };
+        assert!(control::set_fill(fill));
+        refuse(libc::SYS_membarrier);
+        assert!(!control::set_fill(Fill { zero: true, ..fill }));
+        assert_eq!(control::fill(), fill);
+        assert!(control::set_fill(Fill::default()));
+        assert_eq!(control::fill(), Fill::default());
+        assert!(!control::set_fill(fill));
+        assert_eq!(control::fill(), Fill::default());
+    })
+    .join()
+    .expect("the thread");
+}

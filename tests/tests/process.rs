@@ -137,6 +137,29 @@ fn frees_in_rounds_of_key_destructors() {
     assert!(number(&text, "late_kib") < number(&text, "early_kib") + MIB, "{text}");
 }
 
+#[test]
+fn the_last_arena_serves_all_threads_and_created_ones_none_of_the_library() {
+    let _alone = alone();
+    let run = Run::preloaded(cc("proc_last_arena.c", &["-rdynamic"])).conf("narenas:8");
+    assert_eq!(run.stdout(), "refused=0 left=0\n");
+}
+
+/// The words of such threads are gone with their stacks, but nothing has told the library so.
+#[test]
+fn threads_whose_first_call_comes_too_late_for_the_exit_call() {
+    let _alone = alone();
+    let program = cc("proc_late_first.c", &["-rdynamic"]);
+    for conf in ["narenas:1", "narenas:1,hardened:true", "narenas:1,prof:true,lg_prof_sample:10"] {
+        let text = Run::preloaded(&program).conf(conf).stdout();
+        assert_eq!(text.lines().count(), 5, "{text}");
+        for line in text.lines() {
+            assert_eq!(number(line, "alive"), 1, "{conf}: {line}");
+            // If each of 500 threads lost its cache, that would be 3000 KiB or more.
+            assert!(number(line, "grown_kib") < 400, "{conf}: {line}");
+        }
+    }
+}
+
 /// After its end, a thread's words are neither read nor changed, and the blocks it freed are free.
 /// A thread that ended in `malloc` would leave locks of the program and of the library locked. With
 /// each of these options some requests read or write a file.

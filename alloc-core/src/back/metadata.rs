@@ -230,6 +230,11 @@ impl<T: Recycled> Pool<T> {
         Some(record)
     }
 
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.is_none()
+    }
+
     /// Returns the record that is taken next.
     #[cfg(test)]
     pub(crate) fn first(&self) -> Option<&'static T> {

@@ -8,6 +8,7 @@
 use super::discard::discard;
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
 use crate::back::hooked::hooks::default_hooks;
+use crate::front::life::background;
 use crate::front::life::thread_begin::real_cache;
 use crate::front::modes::guarded;
 use crate::ground::{options::Dss, os};
@@ -139,6 +140,7 @@ pub fn is_initialized(index: u32) -> bool {
 pub unsafe fn reset(index: u32) -> bool {
     let Some(arena) = find_created(index) else { return false };
     discard(arena);
+    background::tick_outside();
     true
 }
 
@@ -157,6 +159,7 @@ pub unsafe fn destroy(index: u32) -> bool {
     arena_end::give_addresses_back(arena);
     destroyed::keep(arena);
     arena_end::complete_end(arena);
+    background::tick_outside();
     true
 }
 

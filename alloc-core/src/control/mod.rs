@@ -64,7 +64,8 @@ pub fn fill() -> Fill {
 
 /// Sets which memory is filled from now on, in all threads. One operation of each thread that is
 /// under way may escape. While any memory is filled, all operations take some nanoseconds longer.
-/// Returns `false`, and changes nothing, if there is no memory or the system refuses `membarrier`.
+/// Returns `false`, and changes nothing, if there is no memory or the system refuses `membarrier`,
+/// unless it is to fill nothing.
 ///
 /// ```
 /// use lumalloc::{control, raw};

@@ -1,5 +1,6 @@
 //! Functions of the program that the allocator calls: extent hooks, the limit callback, the hooks
-//! of the heap profiler, and functions that take the place of malloc.
+//! of the heap profiler, and functions that take the place of malloc. The C library is such a
+//! function too while it makes a thread of the allocator.
 //!
 //! They run under no lock of an arena, a bin or a cache, and may call the allocator. While one
 //! runs, its thread bypasses all caches, and its allocations come from the first arena.
@@ -22,6 +23,8 @@ pub(crate) enum Callback {
     Profiler,
     /// A function that takes the place of malloc or free.
     Diversion,
+    /// The C library, which makes a thread for the allocator.
+    Thread,
 }
 
 /// How a thread bypasses its caches and returns to them. The front tier supplies the functions.

@@ -1,5 +1,6 @@
 //! Threads of the library itself, with all signals blocked, a small stack and a name.
 
+use super::callback::{self, Callback};
 use super::os::keep_errno;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -17,9 +18,10 @@ pub(crate) struct OwnThread(libc::pthread_t);
 /// Starts a thread that gets no signals. The error is that of `pthread_create`.
 ///
 /// The C library allocates for the new thread, so the caller holds no lock that an allocation
-/// needs.
+/// needs. It gets these blocks from the first arena: the calling thread may have an arena that the
+/// program empties while the new thread runs.
 pub(crate) fn start(body: Body) -> Result<OwnThread, c_int> {
-    keep_errno(|| {
+    callback::run(Callback::Thread, || {
         let before = block_signals();
         // In a program with much thread-local storage the small stack is refused. The default
         // works.

@@ -94,6 +94,20 @@ pub(crate) fn has_fallen_to_third() -> bool {
     is_much_below(peak, now) && now <= peak / 3
 }
 
+/// Returns whether what is handed out is far below its peak, whatever was told last.
+pub(crate) fn is_far_below_peak() -> bool {
+    is_much_below(peak(), NOW.load(Relaxed))
+}
+
+/// Tells a fall again that was forgotten while there was only one thread, if what is handed out is
+/// still far below its peak.
+pub(crate) fn remember_fall() {
+    if is_far_below_peak() {
+        // Release: pairs with the Acquire in `begin_period`.
+        MOVES.fetch_or(FALLEN, Ordering::Release);
+    }
+}
+
 /// Returns the peak of what is handed out, in bytes.
 pub(crate) fn peak_bytes() -> usize {
     peak().max(0).cast_unsigned()

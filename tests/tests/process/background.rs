@@ -120,3 +120,16 @@ fn no_thread_is_started_in_the_child_of_a_vfork() {
         assert_eq!(run.stdout(), "child=0\n", "{conf}");
     }
 }
+
+/// Each of these ways once left all memory where it was, as long as all threads slept.
+#[test]
+fn memory_comes_back_however_it_became_unused() {
+    let _alone = alone();
+    let program = cc("proc_comes_back.c", &["-rdynamic"]);
+    for way in ["shrink", "xallocx", "alone", "reset", "other", "frees", "ended", "late"] {
+        // Longer than two of the times of the other arena.
+        let conf = if way == "other" { "dirty_decay_ms:4000" } else { "dirty_decay_ms:1000" };
+        let run = Run::preloaded(&program).args([way]).conf(conf);
+        assert_eq!(run.stdout(), "given back\n", "{way}");
+    }
+}

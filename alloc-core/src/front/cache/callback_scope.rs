@@ -14,7 +14,7 @@ pub(crate) static SCOPE: Scope = Scope {
         let before = tls::word_for(tls::current());
         tls::set_current(match which {
             Callback::Hook => &HOOK,
-            Callback::Limit | Callback::Profiler | Callback::Diversion => &CALLBACK,
+            _ => &CALLBACK,
         });
         before
     },

@@ -116,7 +116,7 @@ impl Emptied {
 mod tests {
     use super::*;
     use crate::front::cache::registry::tests::{end, new_cache};
-    use crate::front::life::thread_end;
+    use crate::front::life::give_back;
     use crate::front::supply::refill;
 
     /// The bins of a cache with some free blocks, as another thread and then their own see them.
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!((cache.bin(class).level(), cache.in_bin(class)), (1, 1));
         assert!(!cache.emptied.is_set() && cache.emptied.gone(class) == 0);
         assert_eq!(cache.bin(class).pop_uncounted(), newest);
-        thread_end::empty(cache);
+        give_back::empty(cache);
         end(cache);
     }
 

@@ -28,7 +28,7 @@
 
 use super::facade::Facade;
 use super::real_cache::RealCache;
-use super::registry::{Locked, REGISTRY};
+use super::registry::{self, Locked, REGISTRY};
 use super::switch;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::bins::tls;
@@ -78,12 +78,9 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
 
 /// Makes the word of a cache's thread name something else than the cache: the façade, if it names
 /// the cache now. Returns `false` if the thread begins, ends or runs a callback.
-fn shut(_registry: &Locked<'_>, cache: &'static RealCache) -> bool {
-    let Some(word) = cache.thread().and_then(|thread| thread.word()) else { return false };
-    let Some(facade) = cache.facade() else { return false };
-    // SAFETY: a thread ends only after it has removed its word under the registry's lock, which is
-    // held here.
-    let word = unsafe { word.as_ref() };
+fn shut(registry: &Locked<'_>, cache: &'static RealCache) -> bool {
+    let word = cache.thread().and_then(|thread| registry::word_of(registry, thread));
+    let (Some(word), Some(facade)) = (word, cache.facade()) else { return false };
     let (front, facade) = (tls::word_for(&cache.front), tls::word_for(facade.front()));
     // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
     match word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed) {

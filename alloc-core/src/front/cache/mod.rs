@@ -5,6 +5,8 @@ pub(crate) mod facade;
 pub(crate) mod volume;
 pub(crate) mod cold_bin;
 #[allow(unsafe_code)]
+mod word_of_thread;
+#[allow(unsafe_code)]
 pub(crate) mod thread;
 #[allow(unsafe_code)]
 pub(crate) mod emptied;

@@ -31,6 +31,8 @@ pub(crate) static REGISTRY: RankedMutex<Dead> =
 
 static FIRST_CACHE: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
 static FIRST_THREAD: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+/// Where [`take_lost_of_few`] looks next. Null: at the newest record.
+static NEXT_LOOK: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The number of caches in use.
 pub(crate) static CACHES: SharedCount = SharedCount::new();
@@ -117,7 +119,10 @@ pub(crate) fn take_thread() -> Option<&'static Thread> {
 /// Returns the record of the calling thread, also while a callback of the program runs in it.
 /// Called under the registry's lock.
 pub(crate) fn of_caller() -> Option<&'static Thread> {
-    threads().find(|thread| thread.word().is_some_and(|word| word == tls::address()))
+    let is_mine = |thread: &&Thread| {
+        thread.word().address() == Some(tls::address()) && !thread.word().is_lost()
+    };
+    threads().find(is_mine)
 }
 
 /// Gives a record back after its caches are gone.
@@ -130,7 +135,8 @@ pub(crate) fn put_thread(thread: &'static Thread) {
 
 /// Takes back the records of all threads but one, in the child of a fork, where they do not exist.
 pub(crate) fn abandon_threads_but(mine: *const Thread) {
-    let gone = |thread: &&Thread| thread.word().is_some() && !core::ptr::eq(*thread, mine);
+    let gone =
+        |thread: &&Thread| thread.word().address().is_some() && !core::ptr::eq(*thread, mine);
     threads().filter(gone).for_each(put_thread);
 }
 
@@ -145,9 +151,17 @@ fn make_thread() -> Option<&'static Thread> {
 }
 
 /// Returns all records that were ever made. The list only grows.
-fn threads() -> impl Iterator<Item = &'static Thread> {
+pub(crate) fn threads() -> impl Iterator<Item = &'static Thread> {
+    from(newest_thread())
+}
+
+fn newest_thread() -> *mut Thread {
     // Acquire: pairs with the Release in `make_thread`.
-    let mut next = FIRST_THREAD.load(Ordering::Acquire);
+    FIRST_THREAD.load(Ordering::Acquire)
+}
+
+/// Returns this record and those that are older.
+fn from(mut next: *mut Thread) -> impl Iterator<Item = &'static Thread> {
     core::iter::from_fn(move || {
         // SAFETY: records live for ever.
         let thread: &'static Thread = unsafe { next.as_ref() }?;
@@ -156,13 +170,49 @@ fn threads() -> impl Iterator<Item = &'static Thread> {
     })
 }
 
-/// Calls `see` with the word of each thread. No thread can end during the call.
-pub(crate) fn for_each_word(_registry: &Locked<'_>, mut see: impl FnMut(&AtomicPtr<u8>)) {
-    for word in threads().filter_map(|thread| thread.word()) {
-        // SAFETY: a thread ends only after it has removed its word under the lock, which is held
-        // here.
-        see(unsafe { word.as_ref() });
-    }
+/// Calls `see` with the word of each thread. No thread that makes its exit call can end meanwhile.
+pub(crate) fn for_each_word(registry: &Locked<'_>, see: impl FnMut(&AtomicPtr<u8>)) {
+    threads().filter_map(|thread| word_of(registry, thread)).for_each(see);
+}
+
+/// Returns the word of a record's thread. `None` if no thread has the record, or if the thread has
+/// ended without its exit call: its word is gone with it.
+pub(super) fn word_of<'a>(_registry: &'a Locked<'_>, thread: &Thread) -> Option<&'a AtomicPtr<u8>> {
+    let word = thread.word().address().filter(|_| !thread.word().is_lost())?;
+    // SAFETY: a thread ends only after it has removed its word under the lock, which is held here.
+    // One that makes no exit call is asked for. It may end right after the answer, which is a
+    // danger only if its stack is unmapped before the word is used, some instructions later.
+    Some(unsafe { word.as_ref() })
+}
+
+/// Returns the next of these records whose thread has ended without its exit call. The caller has
+/// it alone then: it takes the caches back, and gives the record to [`put_thread`].
+pub(crate) fn take_lost(
+    records: &mut impl Iterator<Item = &'static Thread>,
+) -> Option<&'static Thread> {
+    let _registry = REGISTRY.lock();
+    let lost = records.find(|thread| thread.word().is_lost())?;
+    lost.word().forget();
+    Some(lost)
+}
+
+/// As [`take_lost`], of a few records, others each time, and only if the next thread needs a new
+/// record. So lost records stay about as few as those of living threads.
+pub(crate) fn take_lost_of_few() -> Option<&'static Thread> {
+    let mut records = {
+        let dead = REGISTRY.lock();
+        if !dead.threads.is_empty() {
+            return None;
+        }
+        // Relaxed: under the registry's lock.
+        let first = NEXT_LOOK.load(Ordering::Relaxed);
+        let mut few = from(if first.is_null() { newest_thread() } else { first });
+        let records = [few.next(), few.next()];
+        let next = few.next().map_or(core::ptr::null(), core::ptr::from_ref);
+        NEXT_LOOK.store(next.cast_mut(), Ordering::Relaxed);
+        records.into_iter().flatten()
+    };
+    take_lost(&mut records)
 }
 
 /// Calls `see` with the index of each thread's present arena.
@@ -185,7 +235,7 @@ pub(crate) fn count_in(arena: u32) -> u32 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::front::life::thread_end;
+    use crate::front::life::give_back;
     use crate::middle::arenas::choose_arena;
 
     /// Returns a cache that belongs to no thread, of an arena that no other cache takes pages from.
@@ -196,7 +246,7 @@ pub(crate) mod tests {
 
     /// Ends a cache of [`new_cache`].
     pub(crate) fn end(cache: &'static RealCache) {
-        thread_end::empty(cache);
+        give_back::empty(cache);
         put(cache);
     }
 

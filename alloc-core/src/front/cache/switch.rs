@@ -147,7 +147,8 @@ fn must_watch() -> bool {
 
 /// Turns the watching of all operations of all threads on or off, except the one operation of each
 /// that is under way. Returns `false`, and changes nothing, if there is no memory or the system
-/// cannot do it.
+/// cannot do it. It can always be turned off: a thread that has not seen it uses its façade for
+/// some time still, and finds its way back at a slow path.
 fn watch_all(registry: &registry::Locked<'_>, on: bool) -> bool {
     if on && !registry::all().all(|cache| cache.thread().is_none() || cache.prepare_facade()) {
         return false;
@@ -155,13 +156,15 @@ fn watch_all(registry: &registry::Locked<'_>, on: bool) -> bool {
     let before = watch::state();
     let now = before.switched(on);
     watch::set(now);
-    if !os::fence_all_threads() {
+    let is_seen = os::fence_all_threads();
+    if on && !is_seen {
         // Threads that saw the state use their façades, which is harmless.
         watch::set(before);
         return false;
     }
     registry::for_each_word(registry, |word| move_word(word, now));
-    if !os::fence_all_threads() {
+    let is_seen = os::fence_all_threads();
+    if on && !is_seen {
         // Some threads may not have seen the state yet, so no thread may follow it.
         watch::set(before);
         registry::for_each_word(registry, |word| move_word(word, before));

@@ -8,6 +8,7 @@
 //! thread knows its caches through [`OfThread`] only.
 
 use super::volume::Volume;
+use super::word_of_thread::WordOfThread;
 use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
@@ -45,9 +46,7 @@ pub(crate) trait OfThread: 'static {
 
 /// The record of a thread whose caches are of type `C`.
 pub(crate) struct Thread<C: 'static> {
-    /// The address of its word. Null if no thread has this record. Changed under the registry's
-    /// lock.
-    word: AtomicPtr<AtomicPtr<u8>>,
+    word: WordOfThread,
     /// Its caches, linked, the newest first.
     first: Cell<Option<&'static C>>,
     /// Caches by the low bits of their arena's index.
@@ -80,8 +79,9 @@ pub(crate) struct Thread<C: 'static> {
     next: AtomicPtr<Thread<C>>,
 }
 
-// SAFETY: only the record's thread touches the cells, or another under the registry's lock when
-// that thread is gone (a fork's child has one thread only). The rest is atomic.
+// SAFETY: only the record's thread touches the cells, or another that has the record alone when
+// that thread is gone (`registry::take_lost`; a fork's child has one thread only). The word's is
+// read and written under the registry's lock, or in a child. The rest is atomic.
 unsafe impl<C> Sync for Thread<C> {}
 
 const ALLOCATED: usize = 0;
@@ -91,7 +91,7 @@ impl<C: OfThread> Thread<C> {
     /// Makes a record that no thread has, before `next` in the list.
     pub(super) fn new(next: *mut Thread<C>) -> Thread<C> {
         Thread {
-            word: AtomicPtr::new(core::ptr::null_mut()),
+            word: WordOfThread::new(),
             first: Cell::new(None),
             near: [const { Cell::new(None) }; NEAR],
             bound: Cell::new(None),
@@ -126,18 +126,23 @@ impl<C: OfThread> Thread<C> {
         self.number.set(NUMBERS.fetch_add(1, Relaxed) + 1);
         self.profiled.set(sampler::samples_new_threads());
         self.name.set(NameIndex::default());
-        self.word.store(word.as_ptr(), Relaxed);
+        self.word.begin(word);
     }
 
     /// Takes the record from its thread. Called under the registry's lock.
     pub(super) fn end(&self) {
-        self.word.store(core::ptr::null_mut(), Relaxed);
+        self.word.forget();
         self.reset();
     }
 
-    /// Returns the address of the thread's word. `None` if no thread has this record.
-    pub(super) fn word(&self) -> Option<NonNull<AtomicPtr<u8>>> {
-        NonNull::new(self.word.load(Relaxed))
+    /// Returns where the thread's word is.
+    pub(super) fn word(&self) -> &WordOfThread {
+        &self.word
+    }
+
+    /// Notes that this is the record of the calling thread in a forked child.
+    pub(crate) fn note_child(&self) {
+        self.word.note_thread();
     }
 
     fn reset(&self) {
@@ -481,11 +486,11 @@ mod tests {
         let thread = thread_with(&[cache]);
         let word = AtomicPtr::new(core::ptr::null_mut());
         thread.begin(NonNull::from(&word));
-        assert!(thread.word() == Some(NonNull::from(&word)) && thread.is_enabled());
+        assert!(thread.word().address() == Some(NonNull::from(&word)) && thread.is_enabled());
         thread.set_moves(Moves::Always);
         thread.got_past(10);
         thread.end();
-        assert!(thread.word().is_none() && thread.caches().next().is_none());
+        assert!(thread.word().address().is_none() && thread.caches().next().is_none());
         assert_eq!((thread.volume(), cells(&thread)), (Volume::default(), [0, 0]));
         assert_eq!((thread.moves(), thread.peak()), (Moves::Never, 0));
     }

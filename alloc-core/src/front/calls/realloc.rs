@@ -184,6 +184,7 @@ pub(crate) unsafe fn fits_in_place(
     }
     if extent.bytes() != before {
         intervals::count(extent.bytes());
+        background::tick_outside();
     }
     true
 }

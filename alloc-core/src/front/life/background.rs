@@ -51,8 +51,7 @@ use crate::ground::sync::helper_state::State;
 use crate::ground::text::Line;
 use crate::ground::{os, own_thread, warning};
 use crate::middle::arenas::arena::Arena;
-use crate::middle::arenas::arena_list;
-use crate::middle::arenas::arena_settings;
+use crate::middle::arenas::{arena_list, arena_settings};
 use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
@@ -84,9 +83,10 @@ pub(crate) fn tick() {
     }
 }
 
-/// As [`tick`], but not inside the allocator. Called at the end of every operation past the caches.
+/// As [`tick`], but not inside the allocator. Called at the end of every operation past the caches,
+/// also by threads without a cache.
 pub(crate) fn tick_outside() {
-    if matches!(tls::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
+    if matches!(tls::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached | Kind::Empty) {
         tick();
     }
 }

@@ -6,7 +6,7 @@
 //! explicit cache in the middle of a change, so the child keeps them all.
 
 use super::fork_lock::ForkLock;
-use super::thread_end;
+use super::{background, give_back};
 use crate::back::metadata;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry::{self, REGISTRY};
@@ -163,10 +163,13 @@ pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
 /// Gives the blocks of a cache back to their slabs. Returns `false` if there is no cache with this
 /// number.
 pub(crate) fn flush(id: u32) -> bool {
-    let Some(held) = hold(id) else { return false };
-    let mut state = held.cache.owner.state.lock();
-    held.cache.owner.activity.add(1);
-    flush::all(held.cache, &mut state);
+    {
+        let Some(held) = hold(id) else { return false };
+        let mut state = held.cache.owner.state.lock();
+        held.cache.owner.activity.add(1);
+        flush::all(held.cache, &mut state);
+    }
+    background::tick_outside();
     true
 }
 
@@ -177,9 +180,10 @@ pub(crate) fn destroy(id: u32) -> bool {
     let mut place = place.0.lock();
     let Some(Cache(cache)) = &*place else { return false };
     let cache = *cache;
-    thread_end::empty(cache);
+    give_back::empty(cache);
     *place = None;
     drop(place);
     put(cache);
+    background::tick_outside();
     true
 }

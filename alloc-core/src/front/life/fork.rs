@@ -148,6 +148,8 @@ unsafe extern "C" fn in_child() {
     for_each_lock(event_buffer::newest(), &mut |lock| lock.give_in_child());
     // A thread without a cache may have got one since `prepare`.
     let mine = if mine.is_null() { address_of(registry::of_caller()) } else { mine };
+    // SAFETY: records live for ever.
+    unsafe { mine.as_ref() }.into_iter().for_each(Thread::note_child);
     background::begin_in_child();
     arena_hooks::forget_in_child();
     arena_end::forget_in_child();

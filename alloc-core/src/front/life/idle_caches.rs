@@ -1,6 +1,7 @@
 //! The search for caches of threads that do nothing. Their blocks are taken back after a decay time
 //! ([`emptying`]), so that what sleeping threads hold is given back without their help.
 
+use super::give_back;
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry::{self, REGISTRY};
@@ -32,6 +33,7 @@ struct Chosen {
 /// Empties the caches of all threads that did nothing for a decay time, at `now`. Returns when to
 /// look again. `None`: not before a thread takes a slow path. The caller holds no lock.
 pub(super) fn pass(now: u64) -> Option<u64> {
+    give_back::of_lost_threads();
     let (mut caches, mut next) = (registry::all(), None);
     loop {
         let _pass = PASS.lock();

@@ -2,6 +2,7 @@
 //! background thread.
 
 mod may_start;
+pub(crate) mod give_back;
 mod idle_caches;
 mod quiet;
 #[allow(unsafe_code)]

@@ -13,14 +13,16 @@
 //! and not by the C library. The child of a vfork(2) has the word of its parent's thread. It gets
 //! no cache either, and leaves the word as it was.
 
-use super::{may_start, start, thread_end};
+use super::{give_back, may_start, start, thread_end};
 use crate::front::bins::thread_cache::{EMPTY, Kind, REENTRANT, UNCACHED};
 use crate::front::bins::tls;
 use crate::front::cache::real_cache::{RealCache, Thread};
+use crate::front::cache::registry::THREADS;
 use crate::front::cache::{current, registry, switch};
 use crate::ground::os;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::{arena_list, choose_arena};
+use crate::middle::handed_out;
 use crate::profile::backtrace;
 
 /// Returns the calling thread's real cache, which is made now if this is its first call.
@@ -75,12 +77,17 @@ fn begin() {
         return;
     }
     thread.caches().for_each(switch::show);
+    if THREADS.get() == 2 {
+        // What the only thread had no background thread for may get one now.
+        handed_out::remember_fall();
+    }
 }
 
 /// Returns a record for the calling thread, with a cache in the first arena, or `None` if there is
 /// no memory.
 fn make() -> Option<&'static Thread> {
     let home = arena_list::by_id(0)?;
+    give_back::of_few_lost_threads();
     let thread = registry::take_thread()?;
     let Some(cache) = registry::take(home, false, Some(thread)) else {
         registry::put_thread(thread);

@@ -5,12 +5,13 @@
 //! destructors. It is made in each round of destructors, and counts in the third one, so that those
 //! of the program's keys allocate and free as before. Later allocations and frees of the thread
 //! bypass all caches, and heap profiles know nothing of them.
+//!
+//! What ends without its exit call: [`give_back`].
 
-use super::background;
+use super::{background, give_back};
 use crate::front::bins::thread_cache::{REENTRANT, UNCACHED};
 use crate::front::bins::tls;
 use crate::front::cache::real_cache::{RealCache, Thread};
-use crate::front::cache::thread::OfThread;
 use crate::front::cache::{current, registry};
 use crate::front::supply::{arrays, flush};
 use crate::ground::os;
@@ -71,35 +72,16 @@ unsafe extern "C" fn on_exit(thread: *mut c_void) {
 pub(super) fn retire(thread: &'static Thread) {
     let on_reserve = current::lives_on_reserve();
     tls::set_current(&REENTRANT);
-    thread.caches().for_each(empty);
-    let mut next = thread.caches().next();
-    while let Some(cache) = next {
-        next = cache.next_of_thread().get();
-        registry::put(cache);
-    }
-    thread.end_events();
-    registry::put_thread(thread);
+    give_back::of_thread(thread);
     background::tick_at_exit(on_reserve);
     tls::set_current(&UNCACHED);
-}
-
-/// Gives a cache's blocks back to their slabs and its slabs up for adoption.
-pub(crate) fn empty(cache: &'static RealCache) {
-    let mut state = cache.lock_own();
-    #[cfg(feature = "checks")]
-    cache.check();
-    flush::all(cache, &mut state);
-    idle_owner::give_up(&cache.owner, &mut state);
-    for class in SizeClass::all() {
-        arrays::drop(cache, class);
-    }
 }
 
 /// Empties the caches of the calling thread, which will do nothing for long: they keep neither
 /// blocks nor arrays nor slabs. Returns `false` if the thread has no cache.
 pub(crate) fn idle() -> bool {
     let Some(thread) = current::thread() else { return false };
-    thread.caches().for_each(empty);
+    thread.caches().for_each(give_back::empty);
     background::tick();
     true
 }
@@ -134,5 +116,6 @@ pub(crate) fn flush_current() -> bool {
         cache.owner.activity.add(1);
         flush::all(cache, &mut state);
     }
+    background::tick_outside();
     true
 }

@@ -1,5 +1,6 @@
 //! Gives unused memory back at once where no thread would do so later: in a process whose use of
-//! memory has fallen to a third, and which has one thread or can start none.
+//! memory has fallen to a third, and which has one thread or can start none; and when the use has
+//! fallen far and the last but one thread ends.
 //!
 //! Such a process gets no background thread, and while it sleeps nobody makes a pass. So its own
 //! thread gives back what has become unused when it frees. This takes time, and more if the process
@@ -52,30 +53,54 @@ fn try_step(is_wanted: bool) -> Option<bool> {
     if !is_wanted || !handed_out::has_fallen_to_third() {
         return Some(false);
     }
+    let rest = give_some()?;
+    if rest == Rest::Nothing {
+        handed_out::note_trimmed();
+    }
+    Some(rest == Rest::More)
+}
+
+/// What is left to give back after a step.
+#[derive(PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    More,
+    /// The budget allows no step now.
+    Unpaid,
+}
+
+/// Gives back what one step may. Returns `None` if a decay pass runs now.
+fn give_some() -> Option<Rest> {
     LARGEST.fetch_max(handed_out::peak_bytes() / PAGE, Relaxed);
     let by_growth = LARGEST.load(Relaxed).saturating_sub(WENT_BACK.load(Relaxed));
     let (since, by_time) = budget_by_time(SINCE.load(Relaxed), os::coarse_millis());
     let most = by_growth + by_time;
     if by_time == 0 || most < LEAST {
-        return Some(false);
+        return Some(Rest::Unpaid);
     }
     let most = most.min(STEP.max(2 * handed_out::last_fall() / PAGE));
     let given = decay_pass::trim(handed_out::spare() / PAGE, most)?;
     WENT_BACK.fetch_add(given.min(by_growth), Relaxed);
     let paid = given.saturating_sub(by_growth) as u64;
     SINCE.store(since + paid.div_ceil(PER_MILLI), Relaxed);
-    let is_done = given < most;
-    if is_done {
-        handed_out::note_trimmed();
-    }
-    Some(!is_done)
+    Some(if given < most { Rest::Nothing } else { Rest::More })
 }
 
-/// Makes steps until no more is to be given back. Waits for a decay pass for a time only: one that
-/// holds a pass up may wait for the end of the calling thread.
+/// Gives back what is unused once the last but one thread has ended, if what is handed out has
+/// fallen far: no thread will do it later. Waits for a decay pass for a time only: one that holds a
+/// pass up may wait for the end of the calling thread.
 pub(super) fn all(is_wanted: bool) {
+    if !is_wanted || !handed_out::is_far_below_peak() {
+        return;
+    }
     let deadline = Deadline::of_all();
-    while wait::within_a_time(deadline, || try_step(is_wanted)) == Some(true) {}
+    loop {
+        match wait::within_a_time(deadline, give_some) {
+            Some(Rest::More) => {}
+            Some(Rest::Nothing) => return handed_out::forget_peaks(),
+            Some(Rest::Unpaid) | None => return,
+        }
+    }
 }
 
 /// Returns from when on milliseconds count at the time `now`, and how many pages they add by then.

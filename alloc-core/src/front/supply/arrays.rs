@@ -159,7 +159,7 @@ pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::life::thread_end;
+    use crate::front::life::give_back;
     use crate::middle::arenas::arena_list;
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         cache.owner.activity.add(2000);
         assert!(grow(cache, large) && capacity() == slots(LG_FIRST));
         assert_eq!(cache.budget_used.get(), slots(LG_FIRST) * large.size());
-        thread_end::empty(cache);
+        give_back::empty(cache);
         assert_eq!(cache.budget_used.get(), 0);
         registry::put(cache);
     }

@@ -196,7 +196,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
 mod tests {
     use super::*;
     use crate::front::cache::registry;
-    use crate::front::life::thread_end;
+    use crate::front::life::give_back;
     use crate::middle::arenas::arena_list;
 
     /// Serves `n` requests and frees their blocks. Returns the bin's level in between.
@@ -216,7 +216,7 @@ mod tests {
             let levels = [1, 2, 4].map(|n| serve(cache, class, n));
             // A refill comes when the blocks of the requests before are used up.
             assert_eq!(levels, [0, 1, 3]);
-            thread_end::empty(cache);
+            give_back::empty(cache);
         }
         registry::put(cache);
     }

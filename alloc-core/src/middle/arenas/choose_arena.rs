@@ -182,10 +182,9 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
     if id >= limit() {
         return None;
     }
-    while arena_list::count() <= id {
-        arena_list::make_next(limit())?;
-    }
-    arena_list::by_id(id)
+    while arena_list::count() <= id && arena_list::make_next(limit()).is_some() {}
+    // None is made if there is no memory, or if another thread has made the last one meanwhile.
+    if id < arena_list::count() { arena_list::by_id(id) } else { None }
 }
 
 /// Whether the arena with this index is one of those that threads spread over by themselves.
