@@ -60,6 +60,8 @@ pub(crate) struct RealCache {
     pub(crate) emptied: Emptied,
     /// The largest blocks that it holds, in bytes. 0 if it is off.
     pub(crate) largest: Cell<usize>,
+    /// Whether a thread or the program has it. Changed under the registry's lock.
+    in_use: Cell<bool>,
     next_free: Cell<Option<&'static RealCache>>,
     next: AtomicPtr<RealCache>,
 }
@@ -88,6 +90,7 @@ static NEW: RealCache = RealCache {
     watched: AtomicBool::new(false),
     emptied: Emptied::nothing(),
     largest: Cell::new(0),
+    in_use: Cell::new(false),
     next_free: Cell::new(None),
     next: AtomicPtr::new(core::ptr::null_mut()),
 };
@@ -119,6 +122,7 @@ impl RealCache {
     /// limits of the options. With `bound` it takes pages from its arena only.
     pub(super) fn begin(&self, thread: Option<&'static Thread>, bound: bool) {
         self.front.begin();
+        self.in_use.set(true);
         self.owner.home.bind(bound);
         self.thread.set(thread);
         self.volume_before.set(self.volume());
@@ -130,8 +134,15 @@ impl RealCache {
 
     /// Notes that no thread has this cache any more.
     pub(super) fn end(&self) {
+        self.in_use.set(false);
         self.thread.set(None);
         self.next_of_thread.set(None);
+    }
+
+    /// Returns whether a thread or the program has the cache. The registry is locked. If not, it
+    /// holds nothing, and threads that lock its owner only read there, unless they make a pass.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.in_use.get()
     }
 
     /// Returns the real cache whose front `cache` is, or that stands behind the façade `cache`.

@@ -74,6 +74,9 @@ pub fn register() {
 
 /// Calls `lock` on every lock, in rank order, but not on those of buffers newer than `buffer`.
 ///
+/// The locks of caches that nobody has are left alone, because to write there would cost the parent
+/// and the child two pages for each thread that ever lived ([`free_unused`]).
+///
 /// The caches and arenas are the same before a fork and after it: a new record is made under
 /// METADATA, which is released behind their locks. What the forking thread itself has made in
 /// between is held by no other thread, so a release changes nothing.
@@ -84,7 +87,7 @@ fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn Fork
     lock(&GATE);
     lock(&REGISTRY);
     explicit::for_each_lock(lock);
-    for cache in registry::all() {
+    for cache in registry::all().filter(|cache| cache.is_in_use()) {
         lock(&cache.owner.state);
     }
     lock(&MAKING);
@@ -107,6 +110,15 @@ fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn Fork
     lock(&BREAK);
     lock(&guarded::NEXT);
     lock(&NOTED);
+}
+
+/// Frees the locks of caches that nobody has, in the child: a thread of the parent may have been
+/// reading there. None was writing, because passes and the registry were locked.
+fn free_unused() {
+    let unused = registry::all().filter(|cache| !cache.is_in_use());
+    for cache in unused.filter(|cache| cache.owner.state.is_held()) {
+        cache.owner.state.free_in_child();
+    }
 }
 
 unsafe extern "C" fn prepare() {
@@ -146,6 +158,7 @@ unsafe extern "C" fn in_child() {
     GENERATION.add(1);
     // The thread that made a newer buffer, and may have locked it, is not in the child.
     for_each_lock(event_buffer::newest(), &mut |lock| lock.give_in_child());
+    free_unused();
     // A thread without a cache may have got one since `prepare`.
     let mine = if mine.is_null() { address_of(registry::of_caller()) } else { mine };
     // SAFETY: records live for ever.
@@ -194,7 +207,8 @@ mod tests {
         let id = thread_begin::real_cache().and_then(explicit::create).expect("memory");
         recorder::take_buffer().expect("memory");
         // Other tests make more caches and arenas.
-        let (caches, arenas) = (registry::all().count(), arena_list::all().count());
+        let in_use = || registry::all().filter(|cache| cache.is_in_use()).count();
+        let (in_use, arenas) = (in_use(), arena_list::all().count());
         let mut seen = Vec::new();
         for_each_lock(event_buffer::newest(), &mut |lock| seen.push(lock.rank()));
         assert!(seen.contains(&None), "the gate of purges");
@@ -203,7 +217,7 @@ mod tests {
         for rank in LockRank::ALL {
             let least = match rank {
                 LockRank::Pass | LockRank::Guarded => 2,
-                LockRank::Cache => caches,
+                LockRank::Cache => in_use,
                 LockRank::Bin => arenas * CLASSES,
                 LockRank::Pages => arenas,
                 _ => 1,

@@ -166,6 +166,17 @@ impl<T> RankedMutex<T> {
     /// This thread holds the lock by `lock_for_fork`, and is the only thread.
     pub(crate) unsafe fn unlock_in_child(&self) {
         witness::release(self.rank);
+        self.free_in_child();
+    }
+
+    /// Returns whether some thread holds the lock now.
+    pub(crate) fn is_held(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != FREE
+    }
+
+    /// Releases a lock in the child of a fork that a thread of the parent may have held to read.
+    /// The child has one thread, which does not hold it.
+    pub(crate) fn free_in_child(&self) {
         self.history.forget_waiters();
         // Release: pairs with the Acquire of the child's later threads.
         self.word.store(FREE, Ordering::Release);
