@@ -299,6 +299,9 @@ fn a_bad_option_under_abort_conf() {
     let bad = [
         ("no_such_option:true", "Invalid conf pair: no_such_option:true"),
         ("narenas:many", "Invalid conf value: narenas:many"),
+        ("narenas:2 ", "Invalid conf value: narenas:2 "),
+        ("narenas: ", "Invalid conf value: narenas: "),
+        ("narenas:0", "Out-of-range conf value: narenas:0"),
         ("tcache:maybe", "Invalid conf value: tcache:maybe"),
     ];
     for (conf, complaint) in bad {
@@ -312,9 +315,14 @@ fn a_bad_option_under_abort_conf() {
 
 #[test]
 fn a_number_for_which_the_nearest_is_taken_is_told_and_no_bad_option() {
-    for (pair, taken) in
-        [("lg_prof_sample:64", 63), ("lg_prof_sample:-1", 63), ("prof_bt_max:0", 1)]
-    {
+    let clipped = [
+        ("lg_prof_sample:64", 63),
+        ("lg_prof_sample:-1", 63),
+        ("prof_bt_max:0", 1),
+        ("narenas:5000", 4094),
+        ("narenas: 4095", 4094),
+    ];
+    for (pair, taken) in clipped {
         let output = crime("proc_tiny.c", &[], &format!("abort_conf:true,{pair}"));
         let line = format!("Out-of-range conf value: {pair} ({VARIABLE}), {taken} is taken");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -241,10 +241,13 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
         Kind::UnsignedOrDefault { set, .. } if value == DEFAULT => set(options, 0),
         Kind::UnsignedOrDefault { min, max, set } => {
             let n = unsigned(value)?;
-            if n < min || n > max {
+            if n < min {
                 return Err(Refusal::Range);
             }
-            set(options, n);
+            set(options, n.min(max));
+            if n > max {
+                return Err(Refusal::Nearest(max));
+            }
         }
         Kind::Signed { min, max, set } => {
             let n = unsigned(value)? as i64;
@@ -287,9 +290,19 @@ pub(super) fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
     words.iter().position(|word| word.as_bytes() == value).ok_or(Refusal::Value)
 }
 
-/// Parses a number as strtoumax with base 0 does: `0x…` and `0…` work, a leading `-` wraps, and
-/// suffixes are refused.
+/// Returns a value from its first byte on that is no white space of the C locale.
+pub(super) fn without_blanks(value: &[u8]) -> &[u8] {
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    value.get(value.iter().take_while(is_blank).count()..).unwrap_or_default()
+}
+
+/// Parses a number as strtoumax with base 0 does: white space before it is skipped, `0x…` and `0…`
+/// work, a leading `-` wraps, and suffixes are refused.
 pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
+    number(without_blanks(value))
+}
+
+fn number(value: &[u8]) -> Result<u64, Refusal> {
     let (negative, digits) = match value {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -315,7 +328,7 @@ pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
 /// Parses a decimal fraction below 65536 into 16.16 fixed point.
 pub(super) fn fraction(value: &[u8]) -> Result<u32, Refusal> {
     let point = value.iter().position(|c| *c == b'.').unwrap_or(value.len());
-    let whole = unsigned(value.get(..point).unwrap_or(&[]))?;
+    let whole = number(value.get(..point).unwrap_or(&[]))?;
     if whole > 0xffff {
         return Err(Refusal::Range);
     }
@@ -356,6 +369,12 @@ mod tests {
         assert_eq!(ok("10K"), None);
         assert_eq!(ok(""), None);
         assert_eq!(ok("0x"), None);
+        assert_eq!(
+            (ok(" 2"), ok("\t\n\x0b\x0c\r 0x10"), ok("  -1")),
+            (Some(2), Some(16), Some(u64::MAX))
+        );
+        assert_eq!((ok("2 "), ok("- 1"), ok(" "), ok("\u{a0}2")), (None, None, None, None));
+        assert_eq!(fraction(b" 4").ok(), None);
         assert_eq!(fraction(b"4").ok(), Some(4 << 16));
         assert_eq!(fraction(b"0.25").ok(), Some(1 << 14));
         assert_eq!(fraction(b".").ok(), None);
@@ -370,6 +389,8 @@ mod tests {
         assert!(!bad && options_of_default.narenas == 0);
         assert_eq!(options.dirty_decay_ms, -1);
         assert_eq!(options.zero_realloc, super::super::options::ZeroRealloc::Alloc);
+        let (options, bad) = read("narenas: 2,dirty_decay_ms:\t-1");
+        assert!(!bad && (options.narenas, options.dirty_decay_ms) == (2, -1));
     }
 
     #[test]
@@ -397,6 +418,10 @@ mod tests {
         assert_eq!(read("lg_tcache_max:12").0.tcache_max, 4096);
         let (options, bad) = read("lg_prof_sample:-1,prof_bt_max:0");
         assert!(!bad && (options.lg_prof_sample, options.prof_bt_max) == (63, 1));
+        for text in ["narenas:4095", "narenas:-1"] {
+            let (options, bad) = read(text);
+            assert!(!bad && options.narenas == 4094, "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks whether an option string would be accepted, without setting anything.
 
 use super::cache_limits::CacheLimits;
-use super::conf::{DEFAULT, boolean, fraction, unsigned, word};
+use super::conf::{DEFAULT, boolean, fraction, unsigned, without_blanks, word};
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::Letters;
 
@@ -78,7 +78,8 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
         Kind::Unsigned { min, max, .. } | Kind::UnsignedOrDefault { min, max, .. } => {
             let range = Problem::OutOfRange { min: min as i64, max };
             let n = number(value, range)?;
-            if value.first() == Some(&b'-') || n < min || n > max { Err(range) } else { Ok(()) }
+            let is_negative = without_blanks(value).first() == Some(&b'-');
+            if is_negative || n < min || n > max { Err(range) } else { Ok(()) }
         }
         Kind::Signed { min, max, .. } => {
             let range = Problem::OutOfRange { min, max: max as u64 };
@@ -146,7 +147,11 @@ mod tests {
             ("tcache_max", "-1", Err(size)),
             ("tcache_max", "99999999999999999999", Err(size)),
             ("tcache_max", "4K", Err(Problem::NotANumber)),
+            ("tcache_max", " 4096", Ok(())),
+            ("tcache_max", "4096 ", Err(Problem::NotANumber)),
+            ("prof_seed", " -1", Err(Problem::OutOfRange { min: 0, max: u64::MAX })),
             ("narenas", "default", Ok(())),
+            ("narenas", "4095", Err(Problem::OutOfRange { min: 1, max: 4094 })),
             ("narenas", "none", Err(Problem::NotANumber)),
             ("narenas_ratio", "0.5", Ok(())),
             ("narenas_ratio", "half", Err(Problem::NotAFraction)),

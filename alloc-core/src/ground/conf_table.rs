@@ -18,7 +18,8 @@ pub(crate) enum Kind {
     /// A number. Out of range, it becomes the nearest bound with `clip`, and a line says so. It is
     /// an error without.
     Unsigned { min: u64, max: u64, clip: bool, set: fn(&mut Options, u64) },
-    /// A number in a range, or `default`, which sets 0.
+    /// A number, or `default`, which sets 0. Below its range it is an error. Above it becomes the
+    /// greatest one, and a line says so.
     UnsignedOrDefault { min: u64, max: u64, set: fn(&mut Options, u64) },
     /// A number that may be negative. A number out of range is an error.
     Signed { min: i64, max: i64, set: fn(&mut Options, i64) },
