@@ -177,15 +177,65 @@ impl Snapshot {
     /// Takes a snapshot in one pass, and publishes it as a write to `epoch` does.
     #[must_use]
     pub fn take() -> Snapshot {
-        let mut taken = Taken::default();
+        let mut arenas = Vec::new();
         // Nothing may be allocated under the lock of the namespace, so room is reserved before.
         let mut room = snapshot::read(|published| published.detail().arenas_end()) + 3;
         loop {
-            taken.arenas.reserve_exact(room);
-            match snapshot::renew(|published| taken.fill(published)) {
-                Ok(()) => return taken.finish(),
+            arenas.reserve_exact(room);
+            match snapshot::renew(|published| copy_arenas(published, &mut arenas)) {
+                Ok(taken) => return Snapshot::new(&taken, &arenas),
                 Err(needed) => room = needed,
             }
+        }
+    }
+
+    fn new(taken: &snapshot::Snapshot, arenas: &[(usize, ArenaStats)]) -> Snapshot {
+        let of = |wanted| arenas.iter().find(|(index, _)| *index == wanted);
+        let made = |wanted| of(wanted).map(|(index, arena)| Arena::new(*index, arena));
+        let single = arenas.iter().filter(|(index, _)| *index < snapshot::ALL);
+        Snapshot {
+            version: VERSION.to_string_lossy().into_owned(),
+            epoch: taken.epoch,
+            totals: (&taken.totals).into(),
+            guarded: (&taken.totals.guarded).into(),
+            rss: Rss::of(taken),
+            arenas: single.map(|(index, arena)| Arena::new(*index, arena)).collect(),
+            merged: made(snapshot::ALL).unwrap_or_default(),
+            destroyed: made(snapshot::DESTROYED),
+            settings: settings(),
+            regions: regions::all(taken.epoch),
+        }
+    }
+}
+
+/// Copies the statistics of all arenas, under the lock of the namespace. The error is the room for
+/// them that is needed.
+fn copy_arenas(
+    published: &Published,
+    arenas: &mut Vec<(usize, ArenaStats)>,
+) -> Result<snapshot::Snapshot, usize> {
+    let end = published.detail().arenas_end();
+    let needed = end + 2;
+    if arenas.capacity() < needed {
+        return Err(needed);
+    }
+    for index in (0..end).chain([snapshot::ALL, snapshot::DESTROYED]) {
+        if let Some(arena) = published.arena(index) {
+            arenas.push((index, arena.clone()));
+        }
+    }
+    Ok(published.copied())
+}
+
+impl Rss {
+    /// Asks the system, without the lock of the namespace.
+    fn of(taken: &snapshot::Snapshot) -> Rss {
+        let rss = snapshot::rss_of(taken);
+        Rss {
+            process: rss.process,
+            ours: rss.ours,
+            not_ours: rss.not_ours,
+            untouched: rss.untouched,
         }
     }
 }
@@ -233,60 +283,6 @@ impl Bin {
         let (nregs, slab_size) = observe::slab_class_slab(class);
         let size = observe::slab_class_size(class);
         Bin { size, nregs, slab_size, stats: bin.into(), mutex: mutex.into() }
-    }
-}
-
-/// A snapshot as it is copied under the lock.
-#[derive(Default)]
-struct Taken {
-    epoch: u64,
-    totals: Totals,
-    guarded: GuardedSamples,
-    rss: Rss,
-    arenas: Vec<(usize, ArenaStats)>,
-}
-
-impl Taken {
-    /// Copies everything. The error is the room for arenas that is needed.
-    fn fill(&mut self, published: &mut Published) -> Result<(), usize> {
-        let needed = published.detail().arenas_end() + 2;
-        if self.arenas.capacity() < needed {
-            return Err(needed);
-        }
-        let rss = published.rss();
-        self.rss = Rss {
-            process: rss.process,
-            ours: rss.ours,
-            not_ours: rss.not_ours,
-            untouched: rss.untouched,
-        };
-        (self.epoch, self.totals) = (published.epoch(), published.totals().into());
-        self.guarded = (&published.totals().guarded).into();
-        let end = published.detail().arenas_end();
-        for index in (0..end).chain([snapshot::ALL, snapshot::DESTROYED]) {
-            if let Some(arena) = published.arena(index) {
-                self.arenas.push((index, arena.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Snapshot {
-        let of = |wanted| self.arenas.iter().find(|(index, _)| *index == wanted);
-        let made = |wanted| of(wanted).map(|(index, arena)| Arena::new(*index, arena));
-        let single = self.arenas.iter().filter(|(index, _)| *index < snapshot::ALL);
-        Snapshot {
-            version: VERSION.to_string_lossy().into_owned(),
-            epoch: self.epoch,
-            totals: self.totals,
-            guarded: self.guarded,
-            rss: self.rss,
-            arenas: single.map(|(index, arena)| Arena::new(*index, arena)).collect(),
-            merged: made(snapshot::ALL).unwrap_or_default(),
-            destroyed: made(snapshot::DESTROYED),
-            settings: settings(),
-            regions: regions::all(self.epoch),
-        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) mod once_text;
 pub(crate) mod option_text;
 pub mod rows;
 pub mod self_description;
-#[allow(unsafe_code, reason = "a lock around the published snapshot")]
+#[cfg_attr(test, allow(unsafe_code, reason = "a test forks"))]
 pub mod snapshot;
 pub(crate) mod tree_draft;
 pub mod key_table;

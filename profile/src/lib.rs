@@ -37,8 +37,6 @@ pub(crate) mod threads;
 pub mod heap_v2;
 pub mod pprof;
 pub mod dump;
-#[allow(unsafe_code)]
-pub(crate) mod name_lock;
 pub(crate) mod json;
 pub mod recent;
 pub mod log;

@@ -11,16 +11,15 @@
 //! monotonic clock.
 
 use crate::json;
-use crate::name_lock::NameLock;
 use crate::output_file::{Name, write_whole};
-use crate::path::Numbered;
+use crate::path::{Numbered, Path};
 use crate::process::{process_id, this_process};
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lumalloc::observe::{self, SampleLog, SampleMoment};
+use lumalloc::observe::{self, SampleLog, SampleMoment, TakeoverMutex};
 use lumalloc::{VERSION, control, options};
 
 /// What stops a function of this module.
@@ -39,7 +38,7 @@ pub enum Refusal {
 }
 
 /// The name of the file of the present log. A log begins and ends under this lock.
-static NAME: NameLock = NameLock::new();
+static NAME: TakeoverMutex<Path> = TakeoverMutex::new(Path::new());
 /// Whether the program gave the name. Used under the lock of the name.
 static IS_GIVEN: AtomicBool = AtomicBool::new(false);
 /// The process that began the log, as the number of forks before it, and 1. 0: none. Written under
@@ -58,7 +57,7 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
     }
     let path = FILES.path(name).ok_or(Refusal::BadName)?;
     // The log begins under the lock of its name, so that who ends it finds this name.
-    NAME.with(|present| {
+    NAME.with(|present, _| {
         if !control::profile::start_log() {
             return Err(Refusal::Running);
         }
@@ -97,7 +96,7 @@ pub(crate) fn stop_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
 #[cold]
 #[inline(never)]
 fn end(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
-    let ended = NAME.with(|path| {
+    let ended = NAME.with(|path, _| {
         let log = control::profile::stop_log()?;
         // The file of a log that was begun before a fork is that of the parent process, which may
         // write to it still.

@@ -4,13 +4,13 @@
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
 use crate::file::to_descriptor;
-use crate::name_lock::NameLock;
 use crate::output_file::{Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::process_id;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use lumalloc::observe::TakeoverMutex;
 use lumalloc::{control, intervals, observe, options};
 
 /// The file that is written unless [`restart`] names another.
@@ -32,7 +32,7 @@ pub enum Refusal {
 }
 
 /// Empty: [`DEFAULT_NAME`], unless the profile goes to standard output.
-static NAME: NameLock = NameLock::new();
+static NAME: TakeoverMutex<Path> = TakeoverMutex::new(Path::new());
 static TO_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program stopped the profile.
@@ -74,7 +74,7 @@ pub(crate) fn save_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
             Refusal::Unwritten(error)
         });
     }
-    let mut path = NAME.with(|path| path.clone());
+    let mut path = NAME.with(|path, _| path.clone());
     let mut origin = Name::Given;
     if path.as_c_str().is_empty() {
         path.push(DEFAULT_NAME.to_bytes());
@@ -160,7 +160,7 @@ pub fn restart(name: &CStr) -> Result<(), Refusal> {
     }
     let mut path = Path::new();
     path.push(name.to_bytes()).ok_or(Refusal::BadName)?;
-    NAME.with(|present| *present = path);
+    NAME.with(|present, _| *present = path);
     TO_STDOUT.store(name.is_empty(), Ordering::Relaxed);
     FIRST.store(process_id(), Ordering::Relaxed);
     control::profile::reset(0);

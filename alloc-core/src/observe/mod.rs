@@ -12,6 +12,8 @@ pub(crate) mod work;
 pub(crate) mod class_counts;
 pub(crate) mod snapshot;
 pub(crate) mod process;
+#[allow(unsafe_code)]
+pub(crate) mod takeover_mutex;
 pub(crate) mod callers;
 #[allow(unsafe_code)]
 pub(crate) mod records;
@@ -26,7 +28,6 @@ pub(crate) mod utilization;
 pub(crate) mod heap_cursor;
 pub(crate) mod heap_map;
 pub(crate) mod live_blocks;
-#[allow(unsafe_code)]
 pub(crate) mod region_lock;
 pub(crate) mod region_name;
 pub(crate) mod region_table;
@@ -58,5 +59,6 @@ pub use records::ProcessMutexes;
 pub use residence::{for_each_segment, heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};
 pub use snapshot::Totals;
+pub use takeover_mutex::TakeoverMutex;
 pub use utilization::{BinUtilization, Utilization, bin_utilization, utilization};
 pub use work::Work;

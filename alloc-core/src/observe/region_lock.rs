@@ -3,19 +3,14 @@
 //! over.
 
 use super::process;
-use core::hint::spin_loop;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::ground::sync::takeover_lock::TakeoverLock;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Nobody has the lock, or no thread has.
-const NOBODY: u64 = 0;
+/// No thread has the lock.
 const NO_THREAD: usize = 0;
 
-/// How often a thread looks whether the lock is free before it lets others run.
-const LOOKS: usize = 200;
-
 pub(super) struct RegionLock {
-    /// The generation of forks of who has it, and 1; or [`NOBODY`].
-    holder: AtomicU64,
+    lock: TakeoverLock,
     /// The number of the thread that has it, or [`NO_THREAD`].
     thread: AtomicUsize,
 }
@@ -28,53 +23,46 @@ pub(super) struct Held<'a> {
 
 impl RegionLock {
     pub(super) const fn new() -> RegionLock {
-        RegionLock { holder: AtomicU64::new(NOBODY), thread: AtomicUsize::new(NO_THREAD) }
+        RegionLock { lock: TakeoverLock::new(), thread: AtomicUsize::new(NO_THREAD) }
     }
 
     /// Takes the lock, when no other thread has it.
     pub(super) fn take(&self) -> Held<'_> {
-        let mut looks = 0;
-        loop {
-            if let Some(held) = self.try_take() {
-                return held;
-            }
-            if looks < LOOKS {
-                looks += 1;
-                spin_loop();
-                continue;
-            }
-            // SAFETY: sched_yield has no requirements.
-            unsafe { libc::sched_yield() };
+        let forks = process::fork_generation();
+        if self.is_mine(forks) {
+            return Held { lock: self, is_outer: false };
         }
+        self.lock.take(forks);
+        self.hold()
     }
 
     /// Takes the lock unless another thread of this process has it.
     pub(super) fn try_take(&self) -> Option<Held<'_>> {
-        let (generation, thread) = (process::fork_generation() + 1, process::thread_number());
-        let holder = self.holder.load(Ordering::Relaxed);
-        // Only this thread writes its own number.
-        if holder == generation && self.thread.load(Ordering::Relaxed) == thread {
+        let forks = process::fork_generation();
+        if self.is_mine(forks) {
             return Some(Held { lock: self, is_outer: false });
         }
-        if holder == generation {
-            return None;
-        }
-        // It is free, or was left behind by the parent of a fork.
-        // Acquire: pairs with the Release in `release`.
-        let taken =
-            self.holder.compare_exchange(holder, generation, Ordering::Acquire, Ordering::Relaxed);
-        taken.ok()?;
-        self.thread.store(thread, Ordering::Relaxed);
-        Some(Held { lock: self, is_outer: true })
+        self.lock.try_take(forks)?;
+        Some(self.hold())
     }
 
     /// Releases the lock, if `is_outer` says that [`Held::keep`] took it.
     pub(super) fn release(&self, is_outer: bool) {
         if is_outer {
             self.thread.store(NO_THREAD, Ordering::Relaxed);
-            // Release: pairs with the Acquire of who takes it next, in `try_take`.
-            self.holder.store(NOBODY, Ordering::Release);
+            self.lock.release();
         }
+    }
+
+    /// Returns whether the calling thread has the lock. Only this thread writes its own number.
+    fn is_mine(&self, forks: u64) -> bool {
+        self.lock.is_taken(forks) && self.thread.load(Ordering::Relaxed) == process::thread_number()
+    }
+
+    /// Notes that the calling thread has taken the lock.
+    fn hold(&self) -> Held<'_> {
+        self.thread.store(process::thread_number(), Ordering::Relaxed);
+        Held { lock: self, is_outer: true }
     }
 }
 
@@ -116,8 +104,8 @@ mod tests {
     #[test]
     fn what_the_parent_of_a_fork_held_is_taken_over() {
         let lock = RegionLock::new();
-        // The number of another generation.
-        lock.holder.store(process::fork_generation() + 7, Ordering::Relaxed);
+        // A thread of another process.
+        lock.lock.take(process::fork_generation() + 7);
         lock.thread.store(process::thread_number(), Ordering::Relaxed);
         let held = lock.try_take().expect("it is nobody's");
         assert!(held.is_outer);

@@ -90,19 +90,21 @@ impl History {
     }
 
     /// Calls `wait`, which sleeps for the lock, and counts the time.
-    pub(super) fn wait(&self, wait: impl FnOnce()) {
+    pub(super) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         let waiting = self.waiting.fetch_add(1, Relaxed).wrapping_add(1);
         self.most_waiting.fetch_max(waiting, Relaxed);
         let begin = os::nanoseconds();
-        wait();
+        let result = wait();
         let slept = os::nanoseconds().saturating_sub(begin);
-        self.waiting.fetch_sub(1, Relaxed);
+        // Not below 0, because `forget_waiters` may have forgotten this thread.
+        _ = self.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
         self.waits.add(1);
         self.wait_ns.add(slept);
         self.longest_ns.fetch_max(slept, Relaxed);
+        result
     }
 
-    /// Clears the number of waiting threads, in a forked child, which has one thread.
+    /// Clears the number of waiting threads, in a forked child, where those of its parent are not.
     pub(super) fn forget_waiters(&self) {
         self.waiting.store(0, Relaxed);
     }

@@ -7,6 +7,8 @@ pub(crate) mod exempt_thread;
 pub(crate) mod lock_rank;
 #[allow(unsafe_code)]
 pub(crate) mod lock;
+#[cfg_attr(loom, allow(unsafe_code))]
+pub(crate) mod takeover_lock;
 #[cfg(not(loom))]
 pub(crate) mod wait;
 pub(crate) mod following;
