@@ -11,7 +11,8 @@
 //!
 //! `errno` is set to `ENOMEM` when there is no memory, and to `EINVAL` for an explicit cache that
 //! does not exist; otherwise it is unchanged. A call with an arena but without an explicit cache
-//! bypasses the caches, as in jemalloc.
+//! bypasses the caches. jemalloc 5.3 serves it from the thread's cache, so that the block may be
+//! one of another arena.
 use alloc_core::raw::{self, Flags};
 use core::ffi::{c_int, c_void};
 
