@@ -128,11 +128,12 @@ fn make_ready(arena: &'static Arena, request: HookRequest) -> bool {
 
 /// Merges all neighbours that may be. If no run fits, gives all back and requests new memory.
 fn make_ready_at_last(arena: &'static Arena, request: HookRequest) -> bool {
-    while merge_free(arena) {
-        let taken = arena.pages.lock().allocator.hooks().take_for(request, false);
-        if cut_free(arena, taken, request) {
-            return true;
-        }
+    // Each merger leaves one run less, so this ends. What hooks refuse to commit is put back in
+    // parts, which could be merged again, so a run is cut only after that.
+    while merge_free(arena) {}
+    let taken = arena.pages.lock().allocator.hooks().take_for(request, false);
+    if cut_free(arena, taken, request) {
+        return true;
     }
     arena.pages.lock().allocator.hooks().file_ready();
     arena.purge_now(0, 0);
@@ -335,6 +336,8 @@ mod tests {
     use crate::ground::callback::Callback;
     use crate::ground::units::PAGE;
     use crate::middle::arenas::choose_arena;
+    use core::ffi::c_void;
+    use core::sync::atomic::AtomicUsize;
 
     const RUN: usize = 8;
 
@@ -405,6 +408,52 @@ mod tests {
             assert!(served(arena, RUN).is_some());
         }
         assert_eq!(mapped(), chunk + 10 * RUN);
+    }
+
+    /// Parts of a run that were put back because `commit` refused could be merged without end.
+    #[test]
+    fn what_hooks_cut_and_merge_but_do_not_commit_leaves_the_request_without_memory() {
+        const ENOUGH: usize = 1000;
+        static MERGED: AtomicUsize = AtomicUsize::new(0);
+        extern "C" fn take(
+            _: *mut ExtentHooks,
+            _: *mut c_void,
+            _: usize,
+            _: usize,
+            _: usize,
+            _: u32,
+        ) -> bool {
+            false
+        }
+        /// Refuses at last, so that the test ends in any case.
+        extern "C" fn merge(
+            _: *mut ExtentHooks,
+            _: *mut c_void,
+            _: usize,
+            _: *mut c_void,
+            _: usize,
+            _: bool,
+            _: u32,
+        ) -> bool {
+            MERGED.fetch_add(1, Relaxed) >= ENOUGH
+        }
+        let table = ExtentHooks {
+            dalloc: None,
+            commit: None,
+            decommit: Some(take),
+            merge: Some(merge),
+            ..DEFAULT
+        };
+        let arena = arena(table);
+        let block = served(arena, RUN).unwrap();
+        let rest = arena.pages.lock().allocator.counts().mapped - RUN;
+        let rest = served(arena, rest).unwrap();
+        [block, rest].into_iter().for_each(|run| arena.pages.lock().allocator.free(run));
+        arena.purge_beyond(0, 0);
+        set(arena, Box::leak(Box::new(ExtentHooks { alloc: None, ..table })));
+        assert!(served(arena, RUN / 2).is_none());
+        let merged = MERGED.load(Relaxed);
+        assert!((1..ENOUGH).contains(&merged), "{merged} mergers");
     }
 
     #[test]
