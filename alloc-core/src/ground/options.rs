@@ -184,7 +184,8 @@ pub struct Options {
     pub narenas: u32,
     /// Arenas per CPU in the default of [`Options::narenas`], as a 16.16 fraction.
     pub narenas_ratio: u32,
-    /// log2 of how many times larger than a request a reused run of pages may be.
+    /// log2 of how many times larger than a request a reused run of pages may be, unless all are
+    /// larger.
     pub lg_extent_max_active_fit: u32,
     /// The size in bytes from which `calloc` always gives dirty pages back instead of zeroing them.
     /// Below it, `calloc` decides by how many dirty pages there are.

@@ -61,7 +61,7 @@ pub const HPA: Key<Read<bool>> = Key::new("opt.hpa");
 pub const JUNK: Key<Read<Text>> = Key::new("opt.junk");
 
 /// `opt.lg_extent_max_active_fit` (log2): how many times larger than a request a reused run of
-/// pages may be.
+/// pages may be, unless all are larger.
 pub const LG_EXTENT_MAX_ACTIVE_FIT: Key<Read<usize>> = Key::new("opt.lg_extent_max_active_fit");
 
 /// `opt.lg_prof_interval` (log2): bytes allocated between two profiles; -1: none are written at

@@ -199,7 +199,7 @@ pub static ROWS: &[Spec] = &[
         Size,
         Log2,
         |_| options::current().lg_extent_max_active_fit as usize,
-        "how many times larger than a request a reused run of pages may be"
+        "how many times larger than a request a reused run of pages may be, unless all are larger"
     ),
     opt!(
         calloc_madvise_threshold,

@@ -10,8 +10,8 @@ use crate::ground::options;
 /// A run in which a block has room to grow is so many times as long as the block.
 const TIMES: usize = 4;
 
-/// Cuts a run out of the shortest unused one that has room, a dirty one first. Returns `None` if
-/// there is none.
+/// Cuts a run out of the shortest unused one that has room, a dirty one first. Much longer ones
+/// come last. Returns `None` if there is none.
 pub(in crate::back) fn take(
     runs: &mut FreeRuns,
     rest: &mut Rest,
@@ -22,6 +22,7 @@ pub(in crate::back) fn take(
         .or_else(|| runs.take(ExtentState::Muzzy, pages, align, most))
         // Cutting up a long run that has memory is better than touching new memory.
         .or_else(|| runs.take(ExtentState::Dirty, pages, align, usize::MAX))
+        .or_else(|| runs.take(ExtentState::Muzzy, pages, align, usize::MAX))
         .or_else(|| rest.take_if_open(runs, pages, align))
 }
 
@@ -46,6 +47,7 @@ pub(in crate::back) fn take_roomy(
 mod tests {
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::system::provider::mmap::Mmap;
+    use crate::ground::options;
     use crate::ground::units::PAGE;
 
     const ROOMY: Memory = Memory::Roomy { movable: 0 };
@@ -79,6 +81,28 @@ mod tests {
         assert!(pages.allocate(1, PAGE, ROOMY).is_none(), "100 pages beside 101");
         let block = pages.allocate(1, PAGE, Memory::Roomy { movable: 1 });
         assert!(block.is_some(), "100 pages beside 100 that cannot be moved");
+        pages.check();
+    }
+
+    #[test]
+    fn long_muzzy_runs_are_cut_up_before_new_memory_is_touched() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        pages.aging().set_millis(false, 1000);
+        let long = 4 << options::current().lg_extent_max_active_fit;
+        let [muzzy, _, dirty, _] =
+            [long, 1, long, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
+        let range = muzzy.base()..muzzy.end();
+        pages.free(muzzy);
+        let batch = pages.take_batch(0, usize::MAX).unwrap();
+        batch.purge();
+        assert!(pages.file_batch(batch));
+        assert_eq!(pages.counts().muzzy, long);
+        let first = pages.allocate(1, PAGE, Memory::Any).unwrap();
+        assert!(range.contains(&first.base()));
+        let range = dirty.base()..dirty.end();
+        pages.free(dirty);
+        let next = pages.allocate(1, PAGE, Memory::Any).unwrap();
+        assert!(range.contains(&next.base()), "a dirty one comes first");
         pages.check();
     }
 }
