@@ -158,6 +158,7 @@ fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
         runs.file(behind, ExtentState::Dirty);
     }
     page_map::clear_ends(&lost);
+    runs.source().abandon(lost.pages());
     runs.forget(lost);
 }
 
@@ -314,7 +315,7 @@ mod tests {
         // used by the next block.
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
         assert_eq!((block.pages(), block.mapping()), (5 * CHUNK, Mapping::Ordinary));
-        assert_eq!(pages.counts().mapped, mapped - CHUNK);
+        assert_eq!((pages.counts().mapped, pages.counts().abandoned), (mapped - CHUNK, CHUNK));
         pages.check();
         let next = pages.allocate(4 * CHUNK, PAGE, Memory::Filled).unwrap();
         assert_eq!((next.pages(), next.mapping()), (4 * CHUNK, Mapping::Huge));

@@ -107,7 +107,13 @@ pub(in crate::back) fn end(
             page_map::set_ends(left.run());
             runs.file(left, ExtentState::Retained);
         }
-        Moved::Away | Moved::Lost => runs.forget(left),
+        // Other code has the addresses.
+        Moved::Away => runs.forget(left),
+        // Other code has them, or they are mapped as before. Nothing tells which.
+        Moved::Lost => {
+            runs.source().abandon(left.pages());
+            runs.forget(left);
+        }
     }
     grown
 }
@@ -203,6 +209,18 @@ mod tests {
         pages.check();
         assert!(!pages.end_move(run, new, Moved::Refused));
         assert_eq!(pages.held(), held);
+        pages.check();
+    }
+
+    #[test]
+    fn a_new_place_that_was_lost_is_counted() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let run = pages.allocate(200, PAGE, Memory::Any).unwrap();
+        let new = pages.begin_move(run, 300, PAGE).expect("addresses");
+        let (mapped, base) = (pages.counts().mapped, run.base());
+        assert!(!pages.end_move(run, new, Moved::Lost));
+        let counts = pages.counts();
+        assert_eq!((counts.abandoned, mapped - counts.mapped, run.base()), (300, 300, base));
         pages.check();
     }
 

@@ -37,7 +37,7 @@ pub(crate) enum Moved {
     Away,
     /// The system refused. Nothing changed.
     Refused,
-    /// The pages are where they were, but the new place is not the allocator's any more.
+    /// The pages are where they were, but the new place may not be the allocator's any more.
     Lost,
 }
 

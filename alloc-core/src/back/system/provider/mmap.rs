@@ -1,5 +1,6 @@
 //! Pages from mmap(2), given back by madvise(2) and munmap(2).
 
+use super::tried::Tried;
 use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::calls::{self, Call};
 use crate::ground::low;
@@ -8,7 +9,7 @@ use crate::ground::units::{LG_PAGE, round_down, round_up};
 use core::ffi::c_int;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How often in a row the system may refuse a move that was begun. Each time addresses may be lost.
 const MOST_REFUSED: usize = 16;
@@ -285,8 +286,17 @@ pub(in crate::back) fn can_shift() -> bool {
         // SAFETY: the second of the two pages.
         let shifted = shift(two, page, unsafe { two.add(page) });
         unmap(two, 2 * page);
-        Some(shifted.is_ok())
+        can_do(shifted)
     })
+}
+
+/// What the result of a trial says about an ability. `None`: nothing, because memory or mappings
+/// were short.
+fn can_do(tried: Result<(), c_int>) -> Option<bool> {
+    match tried {
+        Err(libc::ENOMEM | libc::EAGAIN) => None,
+        tried => Some(tried.is_ok()),
+    }
 }
 
 fn is_whole_pages(base: NonNull<u8>, size: usize) -> bool {
@@ -357,30 +367,6 @@ fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
 fn purge_zeroes() -> bool {
     static ANSWER: Tried = Tried::new();
     ANSWER.get(try_purge)
-}
-
-/// An ability of the system, tried at the first call, and again as long as the trial says nothing.
-struct Tried(AtomicU8);
-
-impl Tried {
-    const UNKNOWN: u8 = 0;
-    const YES: u8 = 1;
-    const NO: u8 = 2;
-
-    const fn new() -> Tried {
-        Tried(AtomicU8::new(Tried::UNKNOWN))
-    }
-
-    fn get(&self, find_out: impl FnOnce() -> Option<bool>) -> bool {
-        match self.0.load(Relaxed) {
-            Tried::YES => return true,
-            Tried::NO => return false,
-            _ => {}
-        }
-        let Some(answer) = find_out() else { return false };
-        self.0.store(if answer { Tried::YES } else { Tried::NO }, Relaxed);
-        answer
-    }
 }
 
 /// Returns `None` if the system refuses a page, or to purge it, because new memory is locked.
@@ -487,14 +473,11 @@ mod tests {
     }
 
     #[test]
-    fn an_ability_is_not_noted_before_a_trial_has_told_it() {
-        let tried = Tried::new();
-        assert_eq!(
-            [None, Some(true), Some(false)].map(|told| tried.get(|| told)),
-            [false, true, true]
-        );
-        let tried = Tried::new();
-        assert_eq!([Some(false), Some(true)].map(|told| tried.get(|| told)), [false, false]);
+    fn a_trial_for_which_memory_was_short_says_nothing() {
+        let errors = [libc::ENOMEM, libc::EAGAIN, libc::EINVAL, libc::ENOSYS];
+        let told = errors.map(|error| can_do(Err(error)));
+        assert_eq!(told, [None, None, Some(false), Some(false)]);
+        assert_eq!(can_do(Ok(())), Some(true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Implementations of [`super::page_provider::PageProvider`].
 
+mod tried;
 pub(crate) mod dss;
 #[cfg(test)]
 pub(crate) mod fixed;
