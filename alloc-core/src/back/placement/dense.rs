@@ -125,7 +125,7 @@ impl Rest {
             let between = runs.remove(between);
             return runs.cut(between, pages, align);
         }
-        if !chunk_notes::may_break_more() {
+        if !chunk_notes::may_advise_more() {
             return None;
         }
         let whole = pages.next_multiple_of(CHUNK);

@@ -8,6 +8,7 @@ use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::back::system::mapping::{self, Mapping};
 use crate::back::system::page_provider::PageProvider;
+use crate::back::system::stretches::Stretches;
 use crate::back::system::thp::{self, HUGE};
 use crate::ground::units::{PAGE, round_down};
 use core::ptr::NonNull;
@@ -31,11 +32,24 @@ static LOW_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 /// The number of broken chunks. At most as many mappings lie between advised ones.
 static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 
+/// The stretches of advised chunks. What lies between two is a mapping, and each is one.
+static ADVISED_STRETCHES: Stretches = Stretches::new();
+
 fn note(chunk: usize, now: u8) {
+    note_by(&ADVISED_STRETCHES, chunk, now);
+}
+
+fn note_by(stretches: &Stretches, chunk: usize, now: u8) {
     let Some(note) = page_map::chunk_note(chunk) else { return };
     let before = note.swap(now, Relaxed);
     if before == ADVISED_LOW && now != ADVISED_LOW {
         LOW_CHUNKS.fetch_sub(1, Relaxed);
+    }
+    let beside = || [chunk.wrapping_sub(HUGE), chunk.wrapping_add(HUGE)].map(is_advised);
+    match (asks_for_huge(before), asks_for_huge(now)) {
+        (true, false) => stretches.remove(beside()),
+        (false, true) => stretches.add(beside()),
+        _ => {}
     }
     match (before == BROKEN, now == BROKEN) {
         (true, false) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
@@ -55,10 +69,13 @@ fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
     core::iter::successors(Some(first), next).take_while(move |chunk| *chunk < base + bytes)
 }
 
+fn asks_for_huge(note: u8) -> bool {
+    matches!(note, ADVISED | ADVISED_LOW)
+}
+
 /// Whether huge pages are asked for the chunk that contains `address`.
 pub(in crate::back) fn is_advised(address: usize) -> bool {
-    page_map::chunk_note(address)
-        .is_some_and(|note| matches!(note.load(Relaxed), ADVISED | ADVISED_LOW))
+    page_map::chunk_note(address).is_some_and(|note| asks_for_huge(note.load(Relaxed)))
 }
 
 /// Whether huge pages were asked for the chunk that contains `address`, and are no more.
@@ -115,9 +132,9 @@ fn forget_where(run: &Extent, wanted: impl Fn(usize) -> bool) {
     run.set_mapping(Mapping::Ordinary);
 }
 
-/// Whether there may be one more broken chunk.
-pub(in crate::back) fn may_break_more() -> bool {
-    mapping::may_have(BROKEN_CHUNKS.load(Relaxed))
+/// Whether there may be one more advised chunk. It may be broken later.
+pub(in crate::back) fn may_advise_more() -> bool {
+    mapping::may_have(BROKEN_CHUNKS.load(Relaxed) + ADVISED_STRETCHES.count())
 }
 
 /// Asks for huge pages under whole chunks without memory. Returns `false` if refused.
@@ -144,7 +161,7 @@ impl LowChunk {
     /// Counts one more, if there are fewer than `most` in all arenas.
     pub(in crate::back) fn one_of(most: usize) -> Option<LowChunk> {
         let chunk = LowChunk(());
-        (LOW_CHUNKS.fetch_add(1, Relaxed) < most && may_break_more()).then_some(chunk)
+        (LOW_CHUNKS.fetch_add(1, Relaxed) < most && may_advise_more()).then_some(chunk)
     }
 
     /// As [`advise`], for a run that is this chunk. It is counted as long as the advice holds.
@@ -175,6 +192,23 @@ mod tests {
         assert_eq!(touched(HUGE, 1), [HUGE]);
         assert_eq!(touched(2 * HUGE - 1, 2), [HUGE, 2 * HUGE]);
         assert_eq!(touched(3 * HUGE, 2 * HUGE), [3 * HUGE, 4 * HUGE]);
+    }
+
+    #[test]
+    fn advised_chunks_that_are_neighbours_are_one_stretch() {
+        // The allocator is needed only for its page map.
+        let mut pages = PageAllocator::for_test(Fixed::leak(12 << 20));
+        let run = pages.allocate(4 * CHUNK, HUGE, Memory::Any).unwrap();
+        let stretches = Stretches::new();
+        let noted = |chunk: usize, now| {
+            note_by(&stretches, run.base() + chunk * HUGE, now);
+            stretches.count()
+        };
+        let advised = [0, 2, 2, 1].map(|chunk| noted(chunk, ADVISED));
+        assert_eq!(advised, [1, 2, 2, 1]);
+        assert_eq!([noted(1, BROKEN), noted(0, NEVER), noted(2, BROKEN)], [2, 1, 0]);
+        (0..3).for_each(|chunk| _ = noted(chunk, NEVER));
+        assert_eq!(stretches.count(), 0);
     }
 
     #[test]

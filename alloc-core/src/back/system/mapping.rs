@@ -1,8 +1,16 @@
 //! The system's mappings that the pages of runs lie in, and how many such mappings there are.
 //!
-//! A process may have only so many mappings (`vm.max_map_count`). Runs that the allocator makes
-//! mappings of their own are counted. When they are an eighth of that number, nothing more is moved
-//! or advised.
+//! A process may have only so many mappings (`vm.max_map_count`). Those that the allocator makes
+//! are counted by kind. When one kind has reached an eighth of that number, no more of it are made:
+//!
+//! ```text
+//!   runs that are mappings of their own     no block is moved, or advised as a whole
+//!   stretches of advised chunks, and        no chunk is advised
+//!   broken chunks (`runs::chunk_notes`)
+//!   stretches of addresses                  none are given back from between others
+//!   (`runs::reserved`)
+//! ```
+//! A stretch of chunks or of addresses has two ends, so it may make two mappings.
 
 use crate::ground::files;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};

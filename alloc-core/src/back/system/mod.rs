@@ -5,5 +5,6 @@ pub(crate) mod page_provider;
 #[allow(unsafe_code)]
 pub(crate) mod provider;
 pub(crate) mod mapping;
+pub(crate) mod stretches;
 #[allow(unsafe_code)]
 pub(crate) mod thp;
