@@ -19,6 +19,7 @@ fn child() {
         Some("addresses_back") => addresses_back(4 * MIB),
         // A sixteenth of the limit, which is larger by what the process had before.
         Some("addresses_limited") => addresses_back(32 * MIB),
+        Some("addresses_in_parts") => addresses_in_parts(),
         Some("addresses_kept") => addresses_kept(),
         Some("segment") => segment(true),
         Some("no_segment") => segment(false),
@@ -53,6 +54,37 @@ fn without_retain_addresses_go_back() {
 #[test]
 fn under_a_limit_most_addresses_go_back() {
     play_well("addresses_limited", "");
+}
+
+/// Each hole that addresses leave is one more mapping, and a process may have only so many.
+#[test]
+fn under_a_limit_holes_leave_mappings_for_others() {
+    play_well("addresses_in_parts", "");
+}
+
+/// Frees every other block of so many that the holes would be a quarter of the usual limit.
+fn addresses_in_parts() {
+    const BLOCKS: usize = 44_000;
+    const SIZE: usize = 40 << 10;
+    let number = |path: &str| -> usize {
+        std::fs::read_to_string(path).expect("a file").trim().parse().expect("a number")
+    };
+    let mappings =
+        || std::fs::read_to_string("/proc/self/maps").expect("the mappings").lines().count();
+    limit_addresses(2 * BLOCKS * SIZE);
+    let before = mappings();
+    let blocks: Vec<*mut u8> = (0..BLOCKS).map(|_| raw::malloc(SIZE)).collect();
+    assert!(blocks.iter().all(|block| !block.is_null()));
+    for block in blocks.iter().step_by(2) {
+        // SAFETY: a live block, not used afterwards.
+        unsafe { raw::free(*block) };
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    let totals = observe::totals();
+    assert_eq!(totals.dirty + totals.muzzy, 0, "{totals:#?}");
+    let most = number("/proc/sys/vm/max_map_count") / 8;
+    let more = mappings() - before;
+    assert!(more <= most + 1000, "{more} more mappings");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! batch is in no list.
 
 use super::aging::page_aging::Unused;
-use super::aging::page_counts::PurgeCounts;
+use super::aging::page_counts::{PurgeCounts, Purges};
 use super::hooked::hook_calls;
 use super::hooked::hooks::Hooks;
 use super::map::extent::{Extent, ExtentState};
@@ -11,6 +11,7 @@ use super::runs::access;
 use super::runs::chunk_notes;
 use super::runs::free_runs::FreeRuns;
 use super::runs::in_hand::InHand;
+use super::runs::reserved;
 use super::system::mapping::Mapping;
 use super::system::page_provider::{PageProvider, Purged};
 use super::system::thp::{self, HUGE};
@@ -100,6 +101,9 @@ impl Batch {
     /// Gives back the addresses of a run too. The run and the notes on its chunks leave the page
     /// map first, because another thread may be given the addresses at once.
     fn release(&self, extent: &'static Extent, base: NonNull<u8>) -> bool {
+        if !reserved::may_release(extent.base(), extent.bytes()) {
+            return false;
+        }
         let mapping = extent.mapping();
         page_map::clear_ends(extent);
         chunk_notes::forget_lost_chunks(extent);
@@ -112,6 +116,7 @@ impl Batch {
             }
             extent.set_mapping(mapping);
             page_map::set_ends(extent);
+            reserved::note(extent.base(), extent.bytes());
         }
         released
     }
@@ -162,8 +167,7 @@ impl Batch {
     pub(super) fn file(self, runs: &mut FreeRuns, counts: &mut PurgeCounts) -> bool {
         let mut any = false;
         let mut next = self.first;
-        let purges = counts.of(self.from);
-        purges.passes += 1;
+        let mut purged = Purges { passes: 1, ..Purges::default() };
         while let Some(extent) = next {
             next = extent.younger.take();
             let run = InHand::hold(extent, self.from);
@@ -173,14 +177,17 @@ impl Batch {
             let refused = state == ExtentState::Dirty || state == self.from;
             any |= !refused;
             if !refused {
-                purges.calls += 1;
-                purges.pages += run.pages() as u64;
+                purged.calls += 1;
+                purged.pages += run.pages() as u64;
             }
             if state == ExtentState::Gone {
                 runs.forget(run);
             } else {
                 runs.file(run, state);
             }
+        }
+        if let Some(counts) = counts.of(self.from) {
+            counts.add(purged);
         }
         any
     }
@@ -267,6 +274,7 @@ mod tests {
     use super::*;
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::system::provider::fixed::{Fixed, keep};
+    use crate::back::system::provider::mmap::Mmap;
 
     /// The lengths of the runs of the first batch, where a run begins within a chunk and ends
     /// behind it.
@@ -297,6 +305,25 @@ mod tests {
         batch.purge();
         assert!(!first.marks.is_wiped());
         pages.file_batch(batch);
+    }
+
+    #[test]
+    fn pages_whose_addresses_go_back_later_are_counted_once() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let run = pages.allocate(64, PAGE, Memory::Any).unwrap();
+        pages.free(run);
+        let mut purge = |kept| {
+            pages.source().set_kept_for_now(kept);
+            while let Some(batch) = pages.take_batch(0, 0) {
+                batch.purge();
+                assert!(pages.file_batch(batch));
+            }
+            let counts = pages.counts();
+            (counts.purges.dirty.calls, counts.purges.dirty.pages, counts.mapped)
+        };
+        let (calls, purged, mapped) = purge(usize::MAX);
+        assert!(calls == 1 && purged == 64 && mapped > 64);
+        assert_eq!(purge(0), (1, 64, 0));
     }
 
     /// Hooks may read and write free runs, also those that were away when the arena got them.

@@ -35,6 +35,15 @@ pub(crate) struct Purges {
     pub(crate) pages: u64,
 }
 
+impl Purges {
+    /// Adds the counts of `more`.
+    pub(in crate::back) fn add(&mut self, more: Purges) {
+        self.passes += more.passes;
+        self.calls += more.calls;
+        self.pages += more.pages;
+    }
+}
+
 /// Counts of purging, by the state of the pages before.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PurgeCounts {
@@ -43,11 +52,12 @@ pub(crate) struct PurgeCounts {
 }
 
 impl PurgeCounts {
-    /// The counts for pages in a state.
-    pub(in crate::back) fn of(&mut self, from: ExtentState) -> &mut Purges {
+    /// The counts for pages in a state. `None`: they have no memory, and only their addresses go.
+    pub(in crate::back) fn of(&mut self, from: ExtentState) -> Option<&mut Purges> {
         match from {
-            ExtentState::Muzzy => &mut self.muzzy,
-            _ => &mut self.dirty,
+            ExtentState::Muzzy => Some(&mut self.muzzy),
+            ExtentState::Retained => None,
+            _ => Some(&mut self.dirty),
         }
     }
 }

@@ -70,6 +70,11 @@ impl Entry {
         core::ptr::with_exposed_provenance((self.0 >> 16) as usize)
     }
 
+    /// Whether this is the first or last page of a run, or a page of a slab.
+    pub(crate) fn is_of_run(self) -> bool {
+        self.record().addr() > FIRST_RECORD
+    }
+
     /// The run of which this is the first or last page, unless it is a slab.
     pub(crate) fn extent(self) -> Option<&'static Extent> {
         let record = self.record().cast::<Extent>();

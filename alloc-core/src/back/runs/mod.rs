@@ -15,6 +15,7 @@ pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod contents;
 pub(crate) mod growth;
+pub(crate) mod reserved;
 #[allow(unsafe_code)]
 pub(crate) mod source;
 pub(crate) mod free_runs;

@@ -1,6 +1,7 @@
 //! The source of the pages of one arena.
 
 use super::growth::{FIRST_CHUNK, Growth};
+use super::reserved;
 use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
 use crate::back::system::thp;
@@ -155,6 +156,7 @@ impl Source {
             }
             return None;
         }
+        reserved::note(got.base.as_ptr().addr(), bytes);
         thp::advise_new(self.provider, got.base, bytes);
         Some((got, pages))
     }
