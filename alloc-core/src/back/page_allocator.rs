@@ -193,9 +193,10 @@ impl PageAllocator {
         align: usize,
     ) -> Option<&'static Extent> {
         let more = pages.saturating_sub(run.pages());
+        let keeps = moves::keep_too_much(&self.runs, &self.aging, self.in_use.pages);
         // The arena may have got hooks since the caller looked.
-        let may_move = !self.is_hooked() && moves::is_wanted(&self.runs, run, pages, align);
-        let is_wanted = may_move && self.takes_room(more);
+        let may = !self.is_hooked() && !keeps && moves::is_wanted(&self.runs, run, pages, align);
+        let is_wanted = may && self.takes_room(more);
         let (runs, in_use) = (&mut self.runs, &mut self.in_use);
         let new = is_wanted.then(|| moves::begin(runs, in_use, run, pages, align))?;
         self.report();

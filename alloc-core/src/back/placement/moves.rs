@@ -13,6 +13,7 @@
 //! While the system moves the memory, other threads may be given the old addresses. Therefore both
 //! runs leave the page map before.
 
+use crate::back::aging::page_aging::PageAging;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::runs::access;
@@ -33,6 +34,9 @@ pub(crate) const SHORTEST: usize = 512 << 10;
 const TABLE: usize = 2 << 20;
 /// A block is copied to unused memory only if it grows by at least one part in so many.
 const PARTS_OF_GROWTH: usize = 4;
+/// Where dirty pages are kept for ever, blocks are moved while these are at most so small a part of
+/// the pages in use.
+const KEPT_PART: usize = 2;
 
 /// Whether the memory of `run` is to be moved to a run of `pages` pages: the system could, enough
 /// mappings are left for that, no page is to stay free behind it, and it is not better copied.
@@ -46,6 +50,12 @@ pub(in crate::back) fn is_wanted(
         && run.mapping().can_be_moved()
         && !access::may_leave_gap(pages)
         && !is_copied(runs, run, pages, align)
+}
+
+/// Whether so many dirty pages are kept for ever that nothing more is moved. What was moved is
+/// merged with nothing until it is purged, so longer blocks would not use it again.
+pub(in crate::back) fn keep_too_much(runs: &FreeRuns, aging: &PageAging, used: usize) -> bool {
+    aging.millis(true) < 0 && runs.pages(ExtentState::Dirty) > used / KEPT_PART
 }
 
 /// Whether a block of `pages` pages is better copied to unused memory, which has room for it, than
@@ -195,6 +205,25 @@ mod tests {
         let lengths = [124, 125, 320, 321];
         let expected = [true, false, false, true];
         assert_eq!(lengths.map(|length| is_moved(&mut pages, length)), expected);
+        pages.check();
+    }
+
+    #[test]
+    fn nothing_is_moved_where_many_pages_are_kept_dirty_for_ever() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let [run, _, unused, more, _] =
+            [200, 1, 100, 2, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
+        pages.aging().set_millis(true, -1);
+        let is_moved = |pages: &mut PageAllocator| {
+            let new = pages.begin_move(run, 210, PAGE);
+            new.is_some_and(|new| !pages.end_move(run, new, Moved::Refused))
+        };
+        pages.free(unused);
+        assert!(is_moved(&mut pages), "100 dirty pages beside 204");
+        pages.free(more);
+        assert!(!is_moved(&mut pages), "102 beside 202");
+        pages.aging().set_millis(true, 1000);
+        assert!(is_moved(&mut pages));
         pages.check();
     }
 
