@@ -211,6 +211,23 @@ fn only_what_is_used_gets_memory_again() {
 }
 
 #[test]
+fn what_alloc_gave_and_hooks_refuse_to_commit_comes_back_when_the_arena_ends() {
+    let _alone = alone();
+    let recording = Recording::of_buffer(256 << 20);
+    recording.give_uncommitted();
+    recording.refuse(&[Op::Commit, Op::Dalloc]);
+    let arena = create(recording.hooks());
+    assert!(allocate(arena, 20_000, 1).is_none());
+    assert!(recording.bytes_held() > 0, "hooks have not taken it back");
+    recording.refuse(&[Op::Dalloc]);
+    free(&allocate(arena, 20_000, 2).expect("a block that is committed now"));
+    recording.refuse(&[Op::Commit, Op::Dalloc]);
+    assert!(allocate(arena, 8 << 20, 3).is_none());
+    destroy(arena);
+    assert_eq!(recording.bytes_held(), 0, "destroy got it");
+}
+
+#[test]
 fn a_large_block_is_asked_of_one_arena_s_hooks() {
     let _alone = alone();
     let default = arenas::extent_hooks(0).expect("the first arena");

@@ -59,7 +59,10 @@ pub(crate) unsafe extern "C" fn alloc(
     // Memory that was given back may hold anything.
     // SAFETY: `zeroed` is writable, as the caller promises.
     unsafe { zeroed.write(false) };
-    state.runs.insert(at, (size, true));
+    let is_committed = !state.gives_uncommitted;
+    // SAFETY: as above.
+    unsafe { commit.write(is_committed) };
+    state.runs.insert(at, (size, is_committed));
     std::ptr::with_exposed_provenance_mut(at)
 }
 

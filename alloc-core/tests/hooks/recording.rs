@@ -42,6 +42,7 @@ pub(crate) struct State {
     ops: Vec<Op>,
     refused: Vec<Op>,
     meddles: bool,
+    pub(crate) gives_uncommitted: bool,
 }
 
 /// The hooks and their memory.
@@ -71,6 +72,7 @@ impl Recording {
             ops: Vec::new(),
             refused: Vec::new(),
             meddles: false,
+            gives_uncommitted: false,
         };
         use super::functions::{
             alloc, commit, dalloc, decommit, destroy, merge, purge_forced, purge_lazy, split,
@@ -139,6 +141,12 @@ impl Recording {
 
     pub(crate) fn refuse(&self, ops: &[Op]) {
         self.state().refused = ops.to_vec();
+    }
+
+    /// From now on `alloc` gives memory that is to be committed.
+    #[allow(dead_code, reason = "not in every test program")]
+    pub(crate) fn give_uncommitted(&self) {
+        self.state().gives_uncommitted = true;
     }
 
     /// From now on hooks allocate, free, query and purge.

@@ -19,7 +19,6 @@ pub(crate) fn commit(hooks: &Hooks, taken: &InHand) -> bool {
     let committed = hooks.commit(run.base_ptr(), run.bytes());
     if committed {
         run.set_mapping(Mapping::Ordinary);
-        run.zeroed.set(true);
     }
     committed
 }
@@ -105,9 +104,14 @@ pub(crate) fn dalloc(hooks: &Hooks, taken: &InHand) -> bool {
     gone
 }
 
-/// Asks the hooks for memory.
-pub(crate) fn reserve(hooks: &Hooks, pages: usize, align: usize) -> Option<Reserved> {
+/// Asks the hooks for memory. Returns whether it is committed, too.
+pub(crate) fn reserve(hooks: &Hooks, pages: usize, align: usize) -> Option<(Reserved, bool)> {
     hooks.alloc(pages << LG_PAGE, align)
+}
+
+/// Notes that a new run is not committed.
+pub(crate) fn note_uncommitted(taken: &InHand) {
+    taken.run().set_mapping(Mapping::Decommitted);
 }
 
 /// Asks the system for memory, where no hook may be called.
@@ -116,8 +120,8 @@ pub(crate) fn reserve_by_default(pages: usize, align: usize) -> Option<Reserved>
 }
 
 /// Gives memory back for which there is no record.
-pub(crate) fn give_up(hooks: &Hooks, got: &Reserved, pages: usize) {
-    hooks.dalloc(got.base.as_ptr(), pages << LG_PAGE, true);
+pub(crate) fn give_up(hooks: &Hooks, got: &Reserved, pages: usize, committed: bool) {
+    hooks.dalloc(got.base.as_ptr(), pages << LG_PAGE, committed);
 }
 
 /// As [`give_up`], but for memory that the system gave.

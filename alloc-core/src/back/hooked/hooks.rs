@@ -237,8 +237,9 @@ impl Hooks {
         Some(callback::run(Callback::Hook, || call(hook, table)))
     }
 
-    /// Asks for new memory at a multiple of `align`.
-    pub(in crate::back) fn alloc(&self, size: usize, align: usize) -> Option<Reserved> {
+    /// Asks for new memory at a multiple of `align`. Returns whether it is committed, too. If it is
+    /// not, hooks have refused to commit it and to take it back.
+    pub(in crate::back) fn alloc(&self, size: usize, align: usize) -> Option<(Reserved, bool)> {
         let (mut zeroed, mut committed) = (false, true);
         let (zero, commit) = (&raw mut zeroed, &raw mut committed);
         let null = core::ptr::null_mut();
@@ -247,14 +248,16 @@ impl Hooks {
             alloc(table, null, size, align, zero, commit, self.arena)
         };
         let base = NonNull::new(self.call(|hooks| hooks.alloc, call)?.cast::<u8>())?;
-        let usable = base.as_ptr().addr().is_multiple_of(align)
-            && (committed || self.commit(base.as_ptr(), size));
-        if !usable {
-            self.dalloc(base.as_ptr(), size, committed);
-            return None;
+        let is_aligned = base.as_ptr().addr().is_multiple_of(align);
+        let has_memory = committed || (is_aligned && self.commit(base.as_ptr(), size));
+        if !is_aligned || !has_memory {
+            let gone = self.dalloc(base.as_ptr(), size, committed);
+            if gone || !is_aligned {
+                return None;
+            }
         }
         base.as_ptr().expose_provenance();
-        Some(Reserved { base, zeroed })
+        Some((Reserved { base, zeroed }, has_memory))
     }
 
     /// Gives memory back. Returns `false` if refused.
@@ -344,7 +347,7 @@ impl Hooks {
 // under no lock, as `hooked_pages` ensures.
 unsafe impl PageProvider for Hooks {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
-        self.alloc(size, align)
+        self.alloc(size, align).and_then(|(got, committed)| committed.then_some(got))
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {

@@ -235,10 +235,12 @@ fn cut_new(arena: &'static Arena, request: HookRequest) -> bool {
 }
 
 fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> {
-    let got = hook_calls::reserve(arena.hooks(), pages, align)?;
+    let (got, committed) = hook_calls::reserve(arena.hooks(), pages, align)?;
     let taken = arena.pages.lock().allocator.hooks().take_in(&got, pages);
-    if taken.is_none() {
-        hook_calls::give_up(arena.hooks(), &got, pages);
+    match &taken {
+        None => hook_calls::give_up(arena.hooks(), &got, pages, committed),
+        Some(taken) if !committed => hook_calls::note_uncommitted(taken),
+        Some(_) => {}
     }
     taken
 }
