@@ -87,13 +87,22 @@ const MAIN_CALLERS: [&str; 3] =
     ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
 
 /// The frames of a stack, innermost first, with those that were inlined. What hands an allocation
-/// or a deletion on is left out.
+/// or a deletion on is left out, and so is the head of a function that GCC split: its rest has the
+/// same name.
 pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
-    let all = stack.iter().flat_map(|location| symbols.location(*location));
-    let is_shim = |frame: &&Frame| is_shim(name(frame, symbols)) || is_of_lumalloc(&frame.file);
-    let frames: Vec<Frame> = all.clone().skip_while(is_shim).cloned().collect();
+    let mut all: Vec<Frame> = Vec::new();
+    let mut inner: Option<&Frame> = None;
+    for frame in stack.iter().flat_map(|location| symbols.location(*location)) {
+        let called = inner.replace(frame);
+        if !called.is_some_and(|called| symbols.is_head(frame, called)) {
+            all.push(frame.clone());
+        }
+    }
+    let is_shim = |frame: &Frame| is_shim(name(frame, symbols)) || is_of_lumalloc(&frame.file);
     // A stack of nothing else keeps its outermost frame.
-    if frames.is_empty() { all.last().cloned().into_iter().collect() } else { frames }
+    let outermost = all.len().saturating_sub(1);
+    let begin = all.iter().position(|frame| !is_shim(frame)).unwrap_or(outermost);
+    all.split_off(begin)
 }
 
 /// The frames without what calls `main`, or the function of a thread of Rust.

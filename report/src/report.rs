@@ -138,6 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_gcc_split_is_one() {
+        for (path, expected) in [
+            ("main > f > f.part.0", &["f", "main"][..]),
+            ("main > f > f.part.0.isra.0 > malloc", &["f", "main"]),
+            ("main > _Z1fl > _Z1fl.part.0", &["f", "main"]),
+            ("main > f > f.part.0 > f > f.part.0", &["f", "f", "main"]),
+            // Heads that were inlined have no frames.
+            ("main > f.part.0 > f.part.0", &["f", "f", "main"]),
+            ("main > f > f", &["f", "f", "main"]),
+            ("main > g > f.part.0", &["f", "g", "main"]),
+            ("main > _Z1fi > _Z1fl.part.0", &["f", "f", "main"]),
+        ] {
+            let report = report(path);
+            assert_eq!(names(&report, report.stack(0)), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn the_inner_workings_of_libraries_are_left_out() {
         for (path, calls, site) in [
             (

@@ -83,6 +83,40 @@ fn the_place_of_what_the_c_library_allocates_is_its_caller() {
     assert!(!others, "{sites}");
 }
 
+/// GCC makes two functions of one, and may inline both. Recursion stays as it is, also that of such
+/// a function.
+#[test]
+fn a_function_that_gcc_split_is_shown_once() {
+    let program = cc("profile_split.c", &["-O2"]);
+    for function in ["outside", "inside", "list"] {
+        let symbols = tool("nm", &[&program]);
+        assert!(symbols.contains(&format!(" t {function}.part.")), "{symbols}");
+    }
+    let lines = [
+        "main;inside 4096",
+        "main;insides;inside 4096",
+        "main;lists;list 3072",
+        "main;lists;list;list 3072",
+        "main;lists;list;list;list 3072",
+        "main;outsides;outside 2048",
+        "main;trees;tree 4096",
+        "main;trees;tree;tree 4096",
+        "main;trees;tree;tree;tree 4096",
+        "main;trees;tree;tree;tree;tree 4096",
+    ];
+    let profiled = Profiled::new(&program, "reading-split-functions");
+    let text = profiled.shown(&["heap", "mprof.data", "--collapsed"]);
+    assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    let text = profiled.shown(&["mprof"]);
+    assert!(text.contains("|| > main > outsides > outside\n"), "{text}");
+    // Without debug information nothing is known of what was inlined.
+    let profiled = Profiled::new(&cc("profile_split.c", &["-O2", "-g0"]), "reading-split-bare");
+    let text = profiled.shown(&["heap", "mprof.data", "--collapsed"]);
+    let is_split = |line: &&str| !line.contains("tree");
+    let expected = ["main;inside 8192"].iter().chain(&lines[2..6]).copied();
+    assert!(text.lines().filter(is_split).eq(expected), "{text}");
+}
+
 #[test]
 fn offsets_are_those_of_the_call_sites() {
     let profiled = Profiled::c("reading-offsets");

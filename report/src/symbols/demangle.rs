@@ -56,10 +56,15 @@ pub(crate) fn is_legacy_rust(name: &str) -> bool {
         && digits.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// Whether it is the rest of a function that GCC split, whose head calls it: `f.part.0`.
+pub(super) fn is_rest(raw: &str) -> bool {
+    raw[plain(raw).len()..].contains(".part.")
+}
+
 /// The name without the version of its symbol, and without the marks of copies. Names of other
 /// languages may have parts that look like these: `main.coldStart` of Go, `@scope/x.run` of
 /// JavaScript.
-fn plain(raw: &str) -> &str {
+pub(super) fn plain(raw: &str) -> &str {
     let name = raw.split_once('@').filter(|(name, version)| is_versioned(name, version));
     let name = name.map_or(raw, |(name, _)| name);
     let cut = name.match_indices('.').map(|(at, _)| at).find(|at| *at > 0 && is_copy(&name[*at..]));
@@ -164,6 +169,16 @@ mod tests {
             ("E", "E"),
         ] {
             assert_eq!(demangle(raw), name, "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_split_function_is_known() {
+        for raw in ["f.part.0", "_Z1fv.part.0.isra.0", "f.constprop.0.part.12"] {
+            assert!(is_rest(raw), "{raw}");
+        }
+        for raw in ["f", "", "f.cold", "f.isra.0", "main.part.of"] {
+            assert!(!is_rest(raw), "{raw}");
         }
     }
 

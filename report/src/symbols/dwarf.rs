@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
-    AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_AT_specification,
-    DebugInfoOffset, Dwarf, DwarfPackage, DwoId, Unit, UnitOffset, UnitRef,
+    AttributeValue, DW_AT_abstract_origin, DW_AT_decl_column, DW_AT_decl_line, DW_AT_low_pc,
+    DW_AT_name, DW_AT_specification, DebugInfoOffset, DebuggingInformationEntry, DwAt, Dwarf,
+    DwarfPackage, DwoId, Unit, UnitOffset, UnitRef,
 };
 
 use super::demangle::{demangle, is_legacy_rust};
@@ -35,7 +36,12 @@ pub(super) struct Place {
     pub(super) start: Option<u64>,
     /// Whether it may be written in Rust.
     pub(super) may_be_rust: bool,
+    /// Whether its code is the rest of a function that GCC split, whose head calls it.
+    pub(super) is_rest: bool,
 }
+
+/// An entry of a unit.
+type Entry = DebuggingInformationEntry<Slice>;
 
 /// The name of an entry, and what stands before it.
 struct EntryName {
@@ -154,7 +160,8 @@ impl Debug {
         }
     }
 
-    /// The functions at an address, innermost first.
+    /// The functions at an address, innermost first. A function that GCC split and put together
+    /// again is one.
     pub(super) fn places(&self, address: u64) -> Vec<Place> {
         let mut out = Vec::new();
         let Ok(mut frames) = self.with_split_files(self.context.find_frames(address)) else {
@@ -170,9 +177,16 @@ impl Debug {
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
             let line = location.and_then(|location| location.line).unwrap_or(0);
-            out.push(Place { function, mangled, file, line, ..Place::default() });
-            if let (Some(last), true) = (out.last_mut(), start.is_some()) {
-                last.start = start;
+            let column = location.and_then(|location| location.column).unwrap_or(0);
+            let mut place = Place { function, mangled, file, line, start, ..Place::default() };
+            match out.last_mut() {
+                Some(rest)
+                    if is_same(rest, &place) && self.calls_rest(unit, entry, (line, column)) =>
+                {
+                    (place.file, place.line) = (std::mem::take(&mut rest.file), rest.line);
+                    *rest = place;
+                }
+                _ => out.push(place),
             }
         }
         // Only the last one is a function of its own; the others are inlined into it.
@@ -197,7 +211,7 @@ impl Debug {
         if name != raw && !is_legacy {
             return name;
         }
-        let own = unit.zip(entry).and_then(|(unit, entry)| self.entry_name(unit, entry, 0));
+        let own = unit.zip(entry).and_then(|(unit, entry)| self.entry_name(unit, entry));
         match own {
             None => name,
             Some(own) if is_legacy => with_arguments(name, &own.name),
@@ -205,28 +219,56 @@ impl Debug {
         }
     }
 
+    /// Whether the call at this line and column of a function is that of its own rest, which GCC
+    /// split off: it has the place of the function's name in its declaration. Where columns are
+    /// missing, recursion in one line would look alike.
+    fn calls_rest(
+        &self,
+        unit: Option<UnitRef<'_, Slice>>,
+        entry: Option<UnitOffset>,
+        (line, column): (u32, u32),
+    ) -> bool {
+        let Some((unit, entry)) = unit.zip(entry).filter(|_| line > 0 && column > 0) else {
+            return false;
+        };
+        let number = |what: DwAt| {
+            let value = |_: UnitRef<'_, Slice>, entry: &Entry| entry.attr(what)?.udata_value();
+            self.of_entry(unit, entry, 0, &value)
+        };
+        number(DW_AT_decl_line) == Some(line.into())
+            && number(DW_AT_decl_column) == Some(column.into())
+    }
+
     /// The name of an entry, or of the one that it is a copy of.
-    fn entry_name(
+    fn entry_name(&self, unit: UnitRef<'_, Slice>, offset: UnitOffset) -> Option<EntryName> {
+        self.of_entry(unit, offset, 0, &|unit, entry| {
+            let name = unit.attr_string(entry.attr_value(DW_AT_name)?).ok()?;
+            let name = String::from_utf8_lossy(&name).into_owned();
+            Some(EntryName { name, scope: self.scopes.prefix(unit, entry.offset()) })
+        })
+    }
+
+    /// What is read of an entry, or of the one that it is a copy of.
+    fn of_entry<T>(
         &self,
         unit: UnitRef<'_, Slice>,
         offset: UnitOffset,
         depth: usize,
-    ) -> Option<EntryName> {
+        read: &dyn Fn(UnitRef<'_, Slice>, &Entry) -> Option<T>,
+    ) -> Option<T> {
         if depth == REFERENCES_MAX {
             return None;
         }
         let entry = unit.entry(offset).ok()?;
-        if let Some(value) = entry.attr_value(DW_AT_name) {
-            let name = unit.attr_string(value).ok()?;
-            let name = String::from_utf8_lossy(&name).into_owned();
-            return Some(EntryName { name, scope: self.scopes.prefix(unit, offset) });
+        if let Some(found) = read(unit, &entry) {
+            return Some(found);
         }
         let origin = entry.attr_value(DW_AT_abstract_origin);
         match origin.or_else(|| entry.attr_value(DW_AT_specification))? {
-            AttributeValue::UnitRef(entry) => self.entry_name(unit, entry, depth + 1),
+            AttributeValue::UnitRef(entry) => self.of_entry(unit, entry, depth + 1, read),
             AttributeValue::DebugInfoRef(offset) => {
                 let (other, entry) = self.unit_of(offset)?;
-                self.entry_name(UnitRef::new(&self.dwarf, &other), entry, depth + 1)
+                self.of_entry(UnitRef::new(&self.dwarf, &other), entry, depth + 1, read)
             }
             _ => None,
         }
@@ -260,6 +302,11 @@ pub(super) fn with_arguments(name: String, own: &str) -> String {
         Some(_) if name.ends_with('>') => name,
         Some(arguments) => format!("{name}::{arguments}"),
     }
+}
+
+/// Whether two places are of one function.
+fn is_same(one: &Place, other: &Place) -> bool {
+    one.function.is_some() && one.function == other.function && one.mangled == other.mangled
 }
 
 fn start(unit: UnitRef<'_, Slice>, entry: UnitOffset) -> Option<u64> {

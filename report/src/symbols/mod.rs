@@ -20,6 +20,7 @@ use crate::path_text;
 use crate::profile::{Line, Location, Mapping, Profile};
 pub(crate) use crate::terminal::printable;
 pub use demangle::demangle;
+use demangle::is_rest;
 pub(crate) use demangle::type_name;
 use dwarf::Place;
 use functions::Functions;
@@ -46,6 +47,8 @@ pub struct Frame {
     pub offset: u64,
     /// Whether the code is in the C library, or in that of C++.
     pub of_system: bool,
+    /// Whether the code is the rest of a function that GCC split, whose head calls it.
+    pub(crate) is_rest: bool,
 }
 
 /// The frames of all locations of a profile.
@@ -102,6 +105,12 @@ impl Symbols {
         self.functions.of(number)
     }
 
+    /// Whether a frame is only the head of a function that GCC split, which calls the rest of it.
+    pub(crate) fn is_head(&self, frame: &Frame, called: &Frame) -> bool {
+        let is_rest = called.is_rest && !frame.is_rest;
+        is_rest && self.overloads.are_alike(frame.exact, called.exact)
+    }
+
     /// The frames of a location, innermost first. There is at least one.
     pub fn location(&self, location: usize) -> &[Frame] {
         &self.locations[location]
@@ -134,7 +143,8 @@ impl Symbols {
         let exact = KnownBy { name: *function, mangled, begin: None, file };
         let exact = self.overloads.number(exact);
         let file = Rc::clone(file);
-        Frame { function: *function, exact, file, line: number, offset: 0, of_system: false }
+        let (function, is_rest) = (*function, is_rest(mangled));
+        Frame { function, exact, file, line: number, offset: 0, of_system: false, is_rest }
     }
 
     /// The frames of a location without lines.
@@ -163,7 +173,8 @@ impl Symbols {
             let begin = module.zip(place.start);
             let known = KnownBy { name: function, mangled: &place.mangled, begin, file: &file };
             let exact = self.overloads.number(known);
-            Frame { function, exact, file, line: place.line, offset, of_system: false }
+            let (line, is_rest) = (place.line, place.is_rest);
+            Frame { function, exact, file, line, offset, of_system: false, is_rest }
         };
         places.into_iter().map(frame).collect()
     }
@@ -450,7 +461,8 @@ mod tests {
         named.locations[0].lines = vec![line];
         let symbols = Symbols::of(&named, &Search::default());
         let file = "a.cc".into();
-        let frame = Frame { function: 0, exact: 0, file, line: 7, offset: 0, of_system: false };
+        let (offset, of_system, is_rest) = (0, false, false);
+        let frame = Frame { function: 0, exact: 0, file, line: 7, offset, of_system, is_rest };
         assert_eq!(symbols.location(0), [frame]);
         assert_eq!((symbols.functions(), symbols.notes()), (&["foo::bar".to_owned()][..], &[][..]));
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::demangle::{demangle, is_legacy_rust, may_be_rust};
+use super::demangle::{demangle, is_legacy_rust, is_rest, may_be_rust};
 use super::dwarf::{Debug, Place, with_arguments};
 use super::image::{Image, Symbol};
 use super::library::qualified;
@@ -150,6 +150,7 @@ impl Module {
         if let Some(place) = places.last_mut() {
             place.function = not_inlined(place, symbol);
             place.start = place.start.or(start);
+            place.is_rest = symbol.is_some_and(|symbol| is_rest(&symbol.name));
             if let Some(symbol) = symbol.filter(|_| place.mangled.is_empty()) {
                 place.mangled = symbol.name.clone();
             }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::demangle::{is_legacy_rust, with_parameters};
+use super::demangle::{is_legacy_rust, plain, with_parameters};
 use super::printable;
 
 /// The most bytes of names with parameters. What comes after them has none.
@@ -51,8 +51,9 @@ pub(super) struct Overloads {
 impl Overloads {
     /// The number of a function.
     pub(super) fn number(&mut self, known: KnownBy<'_>) -> usize {
-        let is_cpp = known.mangled.starts_with("_Z") && !is_legacy_rust(known.mangled);
-        let mangled = if is_cpp { known.mangled } else { "" };
+        let mangled = plain(known.mangled);
+        let is_cpp = mangled.starts_with("_Z") && !is_legacy_rust(mangled);
+        let mangled = if is_cpp { mangled } else { "" };
         let file = if known.begin.is_some() { "".into() } else { Rc::clone(known.file) };
         let (name, begin) = (known.name, known.begin);
         let identity = Identity { name, mangled: mangled.into(), begin, file };
@@ -61,6 +62,15 @@ impl Overloads {
             self.all.push(Function { identity: identity.clone(), file });
             self.all.len() - 1
         })
+    }
+
+    /// Whether two functions have the same name, also mangled.
+    pub(super) fn are_alike(&self, one: usize, other: usize) -> bool {
+        let of = |number: usize| {
+            let identity = &self.all[number].identity;
+            (identity.name, &identity.mangled)
+        };
+        of(one) == of(other)
     }
 
     /// Tells functions of the same name apart. `names` are all names.
