@@ -30,8 +30,9 @@ struct Batch {
     before: u64,
 }
 
-/// Calls `put` with functions that fill chunks, which together have all live blocks. `put` returns
-/// whether the chunk was written. Returns how many blocks were not.
+/// Calls `put` with functions that fill chunks, which together have all live blocks. With
+/// [`Time::After`] there is at least one chunk. `put` returns whether the chunk was written. Returns
+/// how many blocks were not.
 pub(crate) fn for_each_chunk(
     time: Time,
     mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> bool,
@@ -57,7 +58,8 @@ pub(crate) fn for_each_chunk(
             write(&mut batch);
         }
     }
-    if batch.count > 0 {
+    // The last chunk tells when all blocks had been looked at, also if there was none.
+    if batch.count > 0 || time == Time::After {
         write(&mut batch);
     }
     lost

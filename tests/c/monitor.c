@@ -287,6 +287,9 @@ int main(int count, char **words) {
     void *block = malloc(40000);
     free(block);
     free(block);
+  } else if (strcmp(what, "foreign") == 0) {
+    void *volatile foreign = (void *)0x12345670;
+    free(foreign);
   } else
     return 2;
   return 0;

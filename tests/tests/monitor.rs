@@ -2,6 +2,8 @@
 
 #[path = "monitor/keys.rs"]
 mod keys;
+#[path = "monitor/misuse.rs"]
+mod misuse;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
@@ -285,20 +287,6 @@ fn what_a_process_of_the_same_number_left_is_kept() {
     assert_eq!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])), 1000);
     // The first call of the program has a process of its own.
     assert_eq!(names.len(), 3, "{names:?}");
-}
-
-#[test]
-fn the_last_events_of_a_process_with_a_misuse_are_there() {
-    let (directory, output) = run("twice", "monitor-twice", "monitor:true,prof_prefix:own");
-    assert_eq!(ending(output.status), "signal 6");
-    let [name] = &files(&directory)[..] else { panic!("more files than one") };
-    let (lines, _) = shown(&directory, name);
-    let freed: Vec<&Line> = lines.iter().rev().take(2).collect();
-    assert!(freed.iter().all(|line| line.size == "del"));
-    assert_eq!(freed[0].address, freed[1].address);
-    let (_, text, _) = command(&directory, &["events", name]);
-    let (_, message) = text.split_once("\n***").expect("the message");
-    assert!(message.contains("\n* <lumalloc>: "), "{message}");
 }
 
 /// Whether messages say nothing but that programs were stripped.
