@@ -85,6 +85,19 @@ const SHIM_BEGINS: [&str; 23] = [
 /// The functions of C libraries that call `main`.
 const MAIN_CALLERS: [&str; 3] =
     ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
+/// Functions that nothing calls: of a program, of a thread, of a coroutine.
+const ROOTS: [&str; 10] = [
+    "_start",
+    "_start_c",
+    "_dl_start_user",
+    "__libc_start_main",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+    "__start_context",
+];
 
 /// The frames of a stack, innermost first, with those that were inlined. What hands an allocation
 /// or a deletion on is left out, and so is the head of a function that GCC split: its rest has the
@@ -124,6 +137,21 @@ pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Fram
         Some(caller) if caller > 0 => &stack[..caller],
         _ => stack,
     }
+}
+
+/// Whether a stack has all its callers. Others were cut, because they were too deep, or because the
+/// way to a caller was not known.
+pub(crate) fn is_whole(stack: &[Frame], symbols: &Symbols) -> bool {
+    let Some(last) = stack.last() else { return false };
+    let root = name(last, symbols);
+    let is_main = root == "main" || root.ends_with("::main");
+    // The C library and the loader have no symbols for those of their own roots.
+    let is_bare = last.of_system && root.contains("+0x");
+    is_main
+        || is_bare
+        || ROOTS.contains(&root)
+        || root.contains(RUST_BEGIN)
+        || below_main(stack, symbols).len() < stack.len()
 }
 
 /// The frames below `main` without the inner workings of libraries: of functions of standard

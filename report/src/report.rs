@@ -76,6 +76,11 @@ impl Report {
         &self.calls[stack]
     }
 
+    /// Whether a stack has all its callers.
+    pub(crate) fn is_whole(&self, stack: usize) -> bool {
+        calls::is_whole(self.stack(stack), &self.symbols)
+    }
+
     /// The innermost function of the program in a stack, or the innermost one of all.
     pub fn site(&self, stack: usize) -> Option<&Frame> {
         calls::site(self.calls(stack), &self.symbols)
@@ -181,6 +186,29 @@ mod tests {
             assert_eq!(names(&report, report.calls(0)), calls, "{path}");
             assert_eq!(report.site(0).map(|frame| report.function(frame.function)), Some(site));
         }
+    }
+
+    #[test]
+    fn a_stack_without_a_known_root_may_have_been_cut() {
+        for path in [
+            "main > f",
+            "x::main > f",
+            "_start > __libc_start_main > __libc_start_call_main > x+0x10 > f",
+            "__libc_start_call_main > x+0x10 > f",
+            "clone3 > start_thread > f",
+            "start_thread > f",
+            "_start > call_init > f",
+            "std::sys::backtrace::__rust_begin_short_backtrace<fn(), ()> > x::f > g",
+            "std::sys::backtrace::__rust_begin_short_backtrace<fn(), ()>",
+        ] {
+            assert!(report(path).is_whole(0), "{path}");
+        }
+        for path in ["f", "f > std::a > std::b", "x+0x10 > f", "qsort > f", "domain > f"] {
+            assert!(!report(path).is_whole(0), "{path}");
+        }
+        let bare =
+            Report::new(File::default().stack(&[], &[1, 8, 1, 8], &[]).read(), &Search::default());
+        assert!(!bare.is_whole(0), "nothing is known");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::blocks::{Block, Cell, Link};
+use super::blocks::{Block, Cell};
 use super::options::{Leaks, Options, Verbosity};
 use super::percent::{in_parentheses, right};
 use crate::report::Report;
@@ -51,7 +51,7 @@ fn leaking(report: &Report, blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)>
         let shown = block.chain.iter().take(DEPTH).rev();
         let has_offsets = leaks == Leaks::WithOffsets;
         let links = shown.map(|link| (link.name, if has_offsets { link.offset } else { 0 }));
-        let path = Path { is_whole: is_whole(report, &block.chain), links: links.collect() };
+        let path = Path { is_whole: is_whole(report, block), links: links.collect() };
         paths.entry(path).or_default().add(&block.cell);
     }
     let mut paths: Vec<(Path, Cell)> =
@@ -60,14 +60,9 @@ fn leaking(report: &Report, blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)>
     paths
 }
 
-/// Whether a chain has no more callers than are shown. One of [`DEPTH`] functions that does not
-/// begin with `main` may have been cut when it was recorded.
-fn is_whole(report: &Report, chain: &[Link]) -> bool {
-    let is_main = |link: &Link| {
-        let name = report.function(link.name);
-        name == "main" || name.ends_with("::main")
-    };
-    chain.len() < DEPTH || chain.len() == DEPTH && chain.last().is_some_and(is_main)
+/// Whether a chain has no more callers than are shown, and was not cut when it was recorded.
+fn is_whole(report: &Report, block: &Block) -> bool {
+    block.chain.len() <= DEPTH && report.is_whole(block.stack)
 }
 
 /// Whether its share of the bytes that all these chains allocated, or of those that they keep, is

@@ -211,7 +211,7 @@ mod tests {
     fn offsets_keep_calls_of_one_function_apart() {
         let file = File::default().stack(&[0x1010], &[1, 8, 1, 8], &[("bytes", 8)]);
         let text = tables_of(&file, options(Verbosity::Normal, Leaks::WithOffsets));
-        assert!(text.contains("   || > 0x1010+0\n"), "{text}");
+        assert!(text.contains("   ...> 0x1010+0\n"), "{text}");
         let text = tables_of(&file, options(Verbosity::Normal, Leaks::None));
         assert!(!text.contains("Memory Leaks"), "{text}");
     }
@@ -236,14 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_five_functions_is_whole_if_it_begins_with_main() {
+    fn a_chain_is_whole_if_it_begins_where_a_thread_does() {
         let whole = |path: &str| {
             let file = File::default().path(path, 8, 1, 1);
             tables_of(&file, Options::default()).contains("   || > ")
         };
         assert!(whole("main > a > b > c > d") && whole("app::main > a > b > c > d"));
-        assert!(whole("a > b > c > d"));
-        assert!(!whole("a > b > c > d > e"), "callers may have been cut off");
+        assert!(whole("clone3 > start_thread > a > b > c") && whole("main > a"));
+        for path in ["a", "a > b > c > d", "a > b > c > d > e"] {
+            assert!(!whole(path), "{path}: callers may have been cut off");
+        }
+        assert!(!whole("clone3 > start_thread > a > b > c > d"));
         assert!(!whole("main > a > b > c > d > e"));
     }
 
