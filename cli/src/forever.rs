@@ -101,7 +101,9 @@ fn ways_to_the_leak(exporter: SocketAddr) -> String {
   a terminal   curl -so leak.pb.gz http://{exporter}/debug/pprof/heap
                {program} heap --by site leak.pb.gz
                {program} mprof {program} leak.pb.gz
-  Go's tool    go tool pprof 'http://{exporter}/debug/pprof/heap?lines=true'
+  Go's tool    go tool pprof -symbolize=none -top -lines \\
+               '-hide=^(<|<T as )?(alloc|core|std|hashbrown)::' \\
+               'http://{exporter}/debug/pprof/heap?lines=true'
 "
     )
 }
@@ -139,12 +141,19 @@ mod tests {
   a terminal   curl -so leak.pb.gz http://127.0.0.1:9464/debug/pprof/heap
                {program} heap --by site leak.pb.gz
                {program} mprof {program} leak.pb.gz
-  Go's tool    go tool pprof 'http://127.0.0.1:9464/debug/pprof/heap?lines=true'
+  Go's tool    go tool pprof -symbolize=none -top -lines \\
+               '-hide=^(<|<T as )?(alloc|core|std|hashbrown)::' \\
+               'http://127.0.0.1:9464/debug/pprof/heap?lines=true'
 metrics for others: http://10.0.0.1:9465/metrics
 "
         );
         let words = "lumalloc serve --leak --metrics 10.0.0.1:9465";
         assert_eq!(told(words, exporter), expected);
+        let (_, command) = expected.split_once("Go's tool ").unwrap();
+        let (command, _) = command.split_once("\nmetrics").unwrap();
+        let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "\\").collect();
+        let page = include_str!("../../docs/finding-a-leak.md");
+        assert!(page.contains(&format!("\n{}\n", words.join(" "))), "{command}");
     }
 
     #[test]

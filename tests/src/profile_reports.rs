@@ -85,7 +85,8 @@ pub fn pprof_text(program: &Path, profile: &Path, options: &[&str]) -> String {
     text_of(Command::new(pprof_program()), program, profile, options)
 }
 
-/// As [`pprof_text`], by `go tool pprof`. It finds no names in programs that are not of Go.
+/// As [`pprof_text`], by `go tool pprof`. In programs that are not of Go it often finds no names,
+/// or wrong ones.
 pub fn go_pprof_text(profile: &Path, options: &[&str]) -> String {
     text_of(go_pprof(), Path::new(""), profile, options)
 }
