@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 
 use crate::library_names::{
-    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MAKERS, MODULES, NODES, PARTS, RUST_BARE,
-    RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES, VALUE_TABLES, VALUES,
-    VERSIONS,
+    AROUND, ASYNC, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MAKERS, MODULES, NODES, PARTS,
+    RUST_BARE, RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
+    VALUE_TABLES, VALUES, VERSIONS,
 };
 
 /// A function by its name.
@@ -296,7 +296,20 @@ fn element(argument: &str) -> Option<String> {
         || is_slice
         || is_number
         || is_condition;
-    (!is_helper && !is_code && !is_noise).then(|| plain(argument))
+    (!is_helper && !is_code && !is_noise).then(|| async_named(plain(argument)))
+}
+
+/// A type with the names that tables have for states of `async` code: `fetch::{async fn}` for
+/// `fetch::{async_fn_env#0}`.
+pub(crate) fn async_named(mut name: String) -> String {
+    for (begin, plain) in ASYNC {
+        while let Some(at) = name.find(begin)
+            && let Some(length) = name[at..].find('}')
+        {
+            name.replace_range(at..=at + length, plain);
+        }
+    }
+    name
 }
 
 /// An element without the parts of the library around it.
@@ -404,6 +417,23 @@ mod tests {
                 "<alloc::vec::Vec<T> as alloc::vec::SpecFromIter<T,I>>::from_iter\
                  ::<x::Widget, core::iter::adapters::map::Map<u8>>",
                 "Vec<x::Widget>",
+            ),
+        ] {
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn states_of_async_code_have_the_names_of_the_tables() {
+        for (functions, expected) in [
+            ("alloc::boxed::Box<T>::new::<x::f::{async_fn_env#0}>", "Box<x::f::{async fn}>"),
+            (
+                "alloc::raw_vec::RawVec<(x::f::{async_fn_env#0}<u8>, x::g::{async_fn_env#1})>::a",
+                "(x::f::{async fn}<u8>, x::g::{async fn})",
+            ),
+            (
+                "alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::main::{async_block_env#2}>>",
+                "Arc<x::main::{async block}>",
             ),
         ] {
             assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");

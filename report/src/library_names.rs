@@ -123,6 +123,9 @@ pub(crate) const CONTAINERS: [&str; 34] = [
     "unique_ptr",
     "function",
 ];
+/// What Rust's compiler calls the states of `async` code, and what they are called here.
+pub(crate) const ASYNC: [(&str, &str); 2] =
+    [("{async_fn_env#", "{async fn}"), ("{async_block_env#", "{async block}")];
 /// The containers that have one element, which may be a closure.
 pub(crate) const BOXES: [&str; 3] = ["Box", "Rc", "Arc"];
 /// Parts of containers, besides those that begin with `_`. A function of the container itself,

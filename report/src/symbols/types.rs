@@ -9,6 +9,8 @@ use gimli::{
 
 use super::dwarf::Debug;
 use super::image::Slice;
+use crate::block_type::async_named;
+use crate::library_names::ASYNC;
 
 /// Types of at most this size are so many that a size says nothing.
 const NOISE: u64 = 64;
@@ -19,10 +21,6 @@ const CRATES: [&str; 6] = ["core", "alloc", "hashbrown", "gimli", "addr2line", "
 
 /// What a namespace without a name is called in names of functions.
 const ANONYMOUS: &str = "(anonymous namespace)";
-
-/// What the compiler calls the states of `async` code, and what they are called here.
-const ASYNC: [(&str, &str); 2] =
-    [("{async_fn_env#", "{async fn}"), ("{async_block_env#", "{async block}")];
 
 /// Returns structures and classes above 64 bytes, sorted by size and name, with the namespaces and
 /// classes around them, as in names of functions. Those of the standard libraries are left out. A
@@ -167,7 +165,7 @@ impl Types {
         let is_variant =
             |it: &Structure| it.parent.is_some_and(|parent| self.enums.contains(&parent));
         let whole = structures.into_values().filter(|it| !is_variant(it) && it.size > NOISE);
-        let named = whole.filter_map(|it| it.name.map(|name| (it.size, shown(name))));
+        let named = whole.filter_map(|it| it.name.map(|name| (it.size, async_named(name))));
         named.filter(|(_, name)| is_own(name)).collect()
     }
 }
@@ -200,18 +198,6 @@ impl Scope {
             self.0.push((depth, name.to_owned()));
         }
     }
-}
-
-/// The name that a table shows: `fetch::{async fn}` for `fetch::{async_fn_env#0}`.
-fn shown(mut name: String) -> String {
-    for (begin, plain) in ASYNC {
-        let found = name.rfind(&format!("::{begin}")).map(|at| at + 2);
-        let end = found.and_then(|at| Some((at, at + name[at..].find('}')?)));
-        if let Some((at, end)) = end {
-            name.replace_range(at..=end, plain);
-        }
-    }
-    name
 }
 
 /// Whether it is no type of the C library or of a compiler.
