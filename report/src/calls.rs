@@ -53,7 +53,7 @@ const SHIMS: [&str; 42] = [
     "do_rallocx",
 ];
 /// What such names begin with.
-const SHIM_BEGINS: [&str; 23] = [
+const SHIM_BEGINS: [&str; 25] = [
     "__rustc::",
     "alloc::alloc::",
     "<alloc::alloc::Global",
@@ -66,6 +66,9 @@ const SHIM_BEGINS: [&str; 23] = [
     // What is inlined of lumalloc into a Rust program.
     "lumalloc::front::",
     "<lumalloc::front::",
+    // The allocator of the exporter's shared object.
+    "lumalloc_exporter::survival::",
+    "<lumalloc_exporter::survival::",
     // jemalloc, whose stacks begin in it: a library without symbols, one of a Rust program, and
     // its own functions.
     "libjemalloc.so",
@@ -82,9 +85,15 @@ const SHIM_BEGINS: [&str; 23] = [
     "prof_backtrace",
     "prof_alloc_prep",
 ];
-/// The functions of C libraries that call `main`.
-const MAIN_CALLERS: [&str; 3] =
-    ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
+/// The file with the allocator of the exporter's shared object.
+const EXPORTER_MEMORY: &str = "/exporter-so/src/survival.rs";
+/// The functions of C libraries that call `main`, and the exporter's.
+const MAIN_CALLERS: [&str; 4] = [
+    "__libc_start_call_main",
+    "__libc_start_main",
+    "libc_start_main_stage2",
+    "lumalloc_exporter::start_main::before_main",
+];
 /// Functions that nothing calls: of a program, of a thread, of a coroutine.
 const ROOTS: [&str; 10] = [
     "_start",
@@ -178,12 +187,13 @@ fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {
     &symbols.functions()[frame.function]
 }
 
-/// Whether a file is of the part of lumalloc that serves calls. Debug information that has lines
-/// only does not say where an inlined function belongs.
+/// Whether a file is of the part of lumalloc that serves calls, or of the exporter's allocator.
+/// Debug information that has lines only does not say where an inlined function belongs.
 fn is_of_lumalloc(file: &str) -> bool {
     let mut parts = file.split("/src/front/");
     let package = parts.next().and_then(|path| path.rsplit('/').next()).unwrap_or("");
-    parts.next().is_some() && (package == "alloc-core" || package.starts_with("lumalloc"))
+    let serves = package == "alloc-core" || package.starts_with("lumalloc");
+    parts.next().is_some() && serves || file.ends_with(EXPORTER_MEMORY)
 }
 
 /// Whether a function only hands an allocation or a deletion on.
@@ -199,7 +209,9 @@ mod tests {
     fn files_of_the_allocator_are_known() {
         assert!(is_of_lumalloc("/x/alloc-core/src/front/calls/malloc.rs"));
         assert!(is_of_lumalloc("/home/me/.cargo/registry/src/a/lumalloc-0.1.0/src/front/life.rs"));
-        for other in ["/x/lumalloc/src/main.rs", "/x/web/src/front/page.rs", "malloc.rs", ""] {
+        assert!(is_of_lumalloc("/x/exporter-so/src/survival.rs"));
+        let others = ["/x/exporter-so/src/start.rs", "survival.rs", "malloc.rs", ""];
+        for other in ["/x/lumalloc/src/main.rs", "/x/web/src/front/page.rs"].iter().chain(&others) {
             assert!(!is_of_lumalloc(other), "{other}");
         }
     }

@@ -128,6 +128,11 @@ mod tests {
                 &["f"],
             ),
             ("malloc > f", &["f", "malloc"]),
+            (
+                "f > __rust_alloc > <lumalloc_exporter::survival::Patient as \
+                 core::alloc::global::GlobalAlloc>::alloc > lumalloc_exporter::survival::ask",
+                &["f"],
+            ),
             ("operator new > malloc", &["operator new"]),
             // jemalloc's profiler.
             ("main > f > libjemalloc.so.2+0xa262f > libjemalloc.so.2+0x1", &["f", "main"]),
@@ -226,6 +231,11 @@ mod tests {
                 &["f", "x::main"],
             ),
             ("x+0x30 > __libc_start_main > __libc_start_call_main > x+0x10 > f", &["f", "x+0x10"]),
+            (
+                "x+0x30 > __libc_start_main > __libc_start_main > __libc_start_call_main > \
+                 lumalloc_exporter::start_main::before_main > x+0x10 > f",
+                &["f", "x+0x10"],
+            ),
             ("clone > start_thread > f", &["f", "start_thread", "clone"]),
         ] {
             let report = report(path);
