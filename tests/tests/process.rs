@@ -5,6 +5,8 @@
 
 #[path = "process/background.rs"]
 mod background;
+#[path = "process/sandbox.rs"]
+mod sandbox;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -353,16 +355,6 @@ fn slow_two_gib_handed_over_are_returned() {
     hand_over("2048", "10000");
 }
 
-/// docs/options.md names these options.
-#[test]
-fn a_program_in_a_sandbox_can_have_no_files_opened_and_no_threads_started() {
-    let _alone = alone();
-    let program = cc("proc_sandbox.c", &[]);
-    let with = |conf: &str| Run::preloaded(&program).conf(conf).output().status.success();
-    assert!(with("limit_soft:0,background_thread_auto:false"));
-    assert!(!with("limit_soft:0") && !with("background_thread_auto:false"), "both are needed");
-}
-
 #[test]
 fn a_message_that_nobody_reads_ends_no_program() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -371,12 +363,6 @@ fn a_message_that_nobody_reads_ends_no_program() {
     program.env("LD_PRELOAD", liblumalloc()).env("LUMALLOC_CONF", "no_such_option:1");
     let status = program.stderr(writer).status().expect("it starts");
     assert_eq!(ending(status), "exit 0");
-}
-
-#[test]
-fn a_sandbox_that_tells_nothing_of_descriptors_does_not_end_who_prints_statistics() {
-    let run = Run::preloaded(cc("proc_sandbox.c", &[])).args(["exit"]).conf("stats_print:true");
-    assert_eq!(ending(run.output().status), "exit 0");
 }
 
 /// Strict overcommit refuses writable addresses that nobody uses. It is a setting of the whole

@@ -185,6 +185,12 @@ pub(in crate::back) fn may_have(mappings: usize) -> bool {
     mappings < most()
 }
 
+/// Reads the system's limit on mappings, unless that was done. A program may enter a sandbox later
+/// in which it can open no file.
+pub(super) fn note_limit() {
+    most();
+}
+
 /// The most mappings of one kind. Asks the system once.
 fn most() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);

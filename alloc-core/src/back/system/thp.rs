@@ -45,7 +45,8 @@ pub(crate) fn pretend(always: bool) {
     SETTING.store(if always { System::Always } else { System::Never } as u8, Relaxed);
 }
 
-/// The system's setting, read at the first call.
+/// The system's setting, read at the first call, which is that for an arena's first addresses. What
+/// else is needed to know of the system is read then too.
 pub(crate) fn system() -> System {
     const SETTINGS: [System; 4] = [System::Unknown, System::Never, System::Asked, System::Always];
     let known = SETTINGS.get(usize::from(SETTING.load(Relaxed))).copied();
@@ -58,6 +59,7 @@ pub(crate) fn system() -> System {
     #[cfg(test)]
     let setting = tests::for_tests(setting);
     SETTING.store(setting as u8, Relaxed);
+    mapping::note_limit();
     setting
 }
 
