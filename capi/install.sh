@@ -16,9 +16,10 @@
 #
 # liblumalloc_mp.a is liblumalloc.a with mprof:true: programs that are linked with it write mprof.data.
 #
-# Run ldconfig afterwards if the library's directory is one of /etc/ld.so.conf. Needs cc and binutils
-# for liblumalloc_mp.a, and cc for --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a
-# link would not be in ldconfig's cache, which goes by SONAMEs).
+# Where the loader finds libraries by ldconfig's cache (/etc/ld.so.conf), root's run renews the cache,
+# but not with --destdir. Else the last line says what is left to do. Needs cc and binutils for
+# liblumalloc_mp.a, and cc for --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a link
+# would not be in ldconfig's cache, which goes by SONAMEs).
 set -eu
 umask 022 # What is installed is for everyone to read, also where root's umask is 077.
 PROGRAM=$0
@@ -149,3 +150,21 @@ if [ "$as_jemalloc" = yes ]; then
     -Wl,--filter=liblumalloc.so '-Wl,-rpath,$ORIGIN'
 fi
 echo "installed in $destdir$prefix; libraries in $lib"
+
+# Programs find the library by a cache of those in certain directories. A package renews it when it is
+# installed.
+[ -z "$destdir" ] || exit 0
+ldconfig=$(PATH=$PATH:/usr/sbin:/sbin command -v ldconfig || :)
+# Prints a word if the cache covers the directory.
+covers_libdir() {
+  "$ldconfig" -v -N -X 2>/dev/null | sed -n 's,^\(/[^:]*\):.*,\1,p' | while read -r directory; do
+    if [ "$directory" -ef "$libdir" ]; then echo yes; fi
+  done
+}
+if [ -z "$ldconfig" ] || [ -z "$(covers_libdir)" ]; then
+  echo "the loader does not look there by itself: link with -Wl,-rpath,$libdir, or set LD_LIBRARY_PATH"
+elif [ "$(id -u)" = 0 ]; then
+  "$ldconfig"
+else
+  echo "now run ldconfig as root, or programs do not find liblumalloc.so"
+fi

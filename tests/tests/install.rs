@@ -2,8 +2,8 @@
 //! programs that were built for jemalloc find lumalloc under that name, and files of other packages
 //! are not replaced.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +30,13 @@ fn install(name: &str, args: &[&str]) -> PathBuf {
     let run = Run::plain("/bin/sh").args([script()]);
     let run = run.args(["--prefix", text(&prefix), "--from", text(&built)]).args(args);
     let said = run.stdout();
-    assert_eq!(said, format!("installed in {0}; libraries in {0}/lib\n", prefix.display()));
+    let expected = format!(
+        "installed in {0}; libraries in {0}/lib\n\
+         the loader does not look there by itself: link with -Wl,-rpath,{0}/lib, or set \
+         LD_LIBRARY_PATH\n",
+        prefix.display()
+    );
+    assert_eq!(said, expected);
     prefix
 }
 
@@ -113,6 +119,34 @@ fn a_program_that_was_built_for_jemalloc_gets_lumalloc() {
     let arguments = ["-DFOREIGN", text(&ours), beside.as_str()];
     let preloaded = Run::plain(cc("api_stats_print.c", &arguments));
     assert_eq!(preloaded.env("LD_PRELOAD", library).stdout(), "ok\n");
+}
+
+/// The machine's own cache is left alone: `ldconfig` and `id` are scripts, the first of which tells
+/// when it is to renew the cache.
+#[test]
+fn the_cache_of_libraries_is_renewed_where_the_loader_looks() {
+    let (tools, prefix) = (scratch("install-tools"), scratch("install-cached"));
+    let library = prefix.join("lib");
+    let renew = "[ \"$1\" != -v ] && echo \"renewed $*\" || echo \"$COVERED: (from <builtin>:0)\"";
+    for (tool, script) in [("ldconfig", renew), ("id", "echo \"$USER_ID\"")] {
+        fs::write(tools.join(tool), format!("#!/bin/sh\n{script}\n")).expect("a file");
+        fs::set_permissions(tools.join(tool), Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let path = format!("{}:{}", text(&tools), std::env::var("PATH").expect("a path"));
+    let built = built();
+    let said = |user: &str, covered: &Path, more: &[&str]| {
+        let run = Run::plain("/bin/sh").args([script()]).env("PATH", &path);
+        let run = run.env("USER_ID", user).env("COVERED", covered);
+        let run = run.args(["--prefix", text(&prefix), "--from", text(&built)]).args(more);
+        let said = run.stdout();
+        said.split_once('\n').map(|(_, rest)| rest.to_owned()).expect("a first line")
+    };
+    assert_eq!(said("0", &library, &[]), "renewed \n");
+    let left = "now run ldconfig as root, or programs do not find liblumalloc.so\n";
+    assert_eq!(said("1000", &library, &[]), left);
+    assert!(said("0", &tools, &[]).starts_with("the loader does not look there by itself: "));
+    let package = scratch("install-package");
+    assert_eq!(said("0", &library, &["--destdir", text(&package)]), "");
 }
 
 #[test]
