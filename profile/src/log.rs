@@ -14,10 +14,13 @@ use crate::json;
 use crate::output_file::{Name, write_whole};
 use crate::path::{Numbered, Path};
 use crate::process::{process_id, this_process};
+use crate::reason;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
+use core::error::Error;
 use core::ffi::{CStr, c_int};
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lumalloc::observe::{self, SampleLog, SampleMoment, TakeoverMutex};
 use lumalloc::{VERSION, control, options};
@@ -36,6 +39,20 @@ pub enum Refusal {
     /// The file could not be written, with the system's error number. The log is lost.
     Unwritten(c_int),
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::Off => "the process was started without prof:true",
+            Refusal::Running => "a log is kept already",
+            Refusal::Stopped => "no log is kept",
+            Refusal::BadName => "the name is empty or too long, or there is no prefix for one",
+            Refusal::Unwritten(error) => return reason::say_unwritten(formatter, *error),
+        })
+    }
+}
+
+impl Error for Refusal {}
 
 /// The name of the file of the present log. A log begins and ends under this lock.
 static NAME: TakeoverMutex<Path> = TakeoverMutex::new(Path::new());

@@ -4,10 +4,13 @@
 //! ```no_run
 //! use lumalloc_profile::monitor::Monitor;
 //!
-//! let monitor = Monitor::start(c"requests.events").expect("a file");
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let monitor = Monitor::start(c"own.events")?;
 //! // … what is to be seen …
-//! let counts = monitor.stop().expect("a whole file");
+//! let counts = monitor.stop()?;
 //! assert_eq!(counts.dropped, 0);
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
@@ -23,8 +26,11 @@ use crate::old_blocks::{self, Time};
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
 use crate::process::{keep_errno, monotonic, this_process};
+use crate::reason;
 use core::cell::UnsafeCell;
+use core::error::Error;
 use core::ffi::{CStr, c_int, c_long};
+use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::control::{monitor, monitor::Record};
 use lumalloc::system_calls;
@@ -45,6 +51,20 @@ pub enum Refusal {
     /// There is no memory, or the system refuses `membarrier`.
     System,
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::Running => "events are being recorded already",
+            Refusal::Stopped => "no events are being recorded",
+            Refusal::BadName => "the name is empty or too long, or there is no prefix for one",
+            Refusal::System => "there is no memory, or the system refuses membarrier",
+            Refusal::Unwritten(error) => return reason::say_unwritten(formatter, *error),
+        })
+    }
+}
+
+impl Error for Refusal {}
 
 /// The output, which one thread uses at a time.
 struct Shared(UnsafeCell<Output>);

@@ -8,7 +8,10 @@ use crate::output_file::{Name, write_whole};
 use crate::path::Path;
 use crate::pprof;
 use crate::process::process_id;
+use crate::reason;
+use core::error::Error;
 use core::ffi::{CStr, c_int};
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use lumalloc::observe::TakeoverMutex;
 use lumalloc::{control, intervals, observe, options};
@@ -30,6 +33,20 @@ pub enum Refusal {
     /// The name is longer than any path.
     BadName,
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::Off => "the process was started without mprof:true",
+            Refusal::Running => "the profile is being taken already",
+            Refusal::Stopped => "no profile is being taken",
+            Refusal::BadName => "the name is too long",
+            Refusal::Unwritten(error) => return reason::say_unwritten(formatter, *error),
+        })
+    }
+}
+
+impl Error for Refusal {}
 
 /// Empty: [`DEFAULT_NAME`], unless the profile goes to standard output.
 static NAME: TakeoverMutex<Path> = TakeoverMutex::new(Path::new());

@@ -4,6 +4,7 @@
 
 use crate::sink::Text;
 use core::ffi::c_int;
+use core::fmt::{self, Formatter};
 
 /// Returns what the error of a file is called. `None`: it is none of the usual ones.
 #[must_use]
@@ -40,6 +41,15 @@ pub(crate) fn put(text: &mut Text<'_>, error: c_int) {
         Some(reason) => text.bytes(reason.as_bytes()),
         None => text.bytes(b"error ").decimal(u64::from(error.unsigned_abs())),
     };
+}
+
+/// Writes that a file could not be written, and why.
+pub(crate) fn say_unwritten(formatter: &mut Formatter<'_>, error: c_int) -> fmt::Result {
+    formatter.write_str("the file could not be written: ")?;
+    match of(error) {
+        Some(reason) => formatter.write_str(reason),
+        None => write!(formatter, "error {}", error.unsigned_abs()),
+    }
 }
 
 #[cfg(test)]
