@@ -4,8 +4,8 @@
  *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
  *                        mremap, mprotect, mincore, membarrier, close_range, prctl, sbrk, or any of
  *                        these;
- *                        process_vm_readv, rename, getcwd, readlink, open and read of
- *                        files of /proc, seals (fcntl with F_ADD_SEALS)
+ *                        process_vm_readv, sched_getaffinity, rename, getcwd, readlink, open and
+ *                        read of files of /proc, seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
  *   REFUSE_AFTER=K       the first K of them pass (0)
  *   REFUSE_MOST=M        after M that failed all pass (no bound)
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -144,6 +145,15 @@ ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long co
     if (is_counted("process_vm_readv")) return refuse(EPERM);
     return told(raw(SYS_process_vm_readv, process, (long)to, (long)count, (long)from,
                     (long)from_count, (long)flags));
+}
+
+/* As where the system has room for more CPUs than the set. */
+int sched_getaffinity(pid_t process, size_t length, cpu_set_t *set) {
+    if (is_counted("sched_getaffinity")) return (int)refuse(EINVAL);
+    long written = told(raw(SYS_sched_getaffinity, process, (long)length, (long)set, 0, 0, 0));
+    if (written < 0) return -1;
+    memset((char *)set + written, 0, length - (size_t)written);
+    return 0;
 }
 
 int rename(const char *from, const char *to) {

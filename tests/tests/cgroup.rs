@@ -78,12 +78,16 @@ fn the_first_version_of_cgroups_too() {
     }
     let said = inside(
         "first",
-        "5:cpu,cpuacct:/pod\n4:memory:/pod/app\n1:name=systemd:/\n",
+        "5:cpu,cpuacct:/pod/app\n4:memory:/pod/app\n1:name=systemd:/\n",
         &[
             ("memory/pod/app/memory.limit_in_bytes", "9223372036854771712\n"),
             ("memory/pod/memory.limit_in_bytes", "104857600\n"),
+            ("cpu/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/cpu.cfs_period_us", "100000\n"),
             ("cpu/pod/cpu.cfs_quota_us", "100000\n"),
             ("cpu/pod/cpu.cfs_period_us", "100000\n"),
+            ("cpu/pod/app/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/pod/app/cpu.cfs_period_us", "100000\n"),
         ],
         &[],
     );

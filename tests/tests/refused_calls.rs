@@ -3,7 +3,7 @@
 
 use lumalloc_tests::build::liblumalloc;
 use lumalloc_tests::linked::linked_with;
-use lumalloc_tests::memory::gives_huge_pages_for;
+use lumalloc_tests::memory::{gives_huge_pages_for, number};
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::run::ending;
 use lumalloc_tests::serving::{self, Serving, ask, free_port, preload};
@@ -294,6 +294,21 @@ fn memory_that_was_moved_before_a_refused_move_can_be_used() {
         let said = Run::preloaded(&program).conf(conf).stdout();
         assert_eq!(said, expected, "{conf}");
     }
+}
+
+/// The set that is asked for has room for 1024 CPUs, and the system refuses one with less room than
+/// it has. A process with a mask of its own may have more arenas then than it needs.
+#[test]
+fn cpus_that_the_system_does_not_tell_are_those_in_use() {
+    let stand_in = cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string();
+    let program = cc("proc_cgroup.c", &[&stand_in]);
+    let arenas = |every: &str| {
+        let run = Run::plain(&program).env("LD_PRELOAD", refusing(liblumalloc().into()));
+        let run = run.env("REFUSE", "sched_getaffinity").env("REFUSE_EVERY", every);
+        number(&run.stdout(), "narenas")
+    };
+    let (refused, told) = (arenas("1"), arenas("0"));
+    assert!(refused >= told, "{refused} < {told}");
 }
 
 /// Without a table of its own the exporter has descriptors of the process, which a child closes.

@@ -44,29 +44,10 @@ fn quota() -> Option<u32> {
 
 /// cgroup v2: the smallest `cpu.max` from the process's group up to the root.
 fn unified(path: &[u8]) -> Option<u32> {
-    let mut least = None;
-    let mut path = path;
-    loop {
-        if let Some(found) = read(path, "/sys/fs/cgroup", "/cpu.max", parse_v2) {
-            least = Some(least.map_or(found, |least| u32::min(least, found)));
-        }
-        let parent = path.iter().rposition(|c| *c == b'/').and_then(|at| path.get(..at))?;
-        if path.is_empty() {
-            return least;
-        }
-        path = parent;
-        if path.is_empty() {
-            // Inside a container the root file is that of the container's own group.
-            let root = read(b"", "/sys/fs/cgroup", "/cpu.max", parse_v2);
-            return match (least, root) {
-                (Some(a), Some(b)) => Some(u32::min(a, b)),
-                (a, b) => a.or(b),
-            };
-        }
-    }
+    parents(path).filter_map(|path| read(path, "/sys/fs/cgroup", "/cpu.max", parse_v2)).min()
 }
 
-/// cgroup v1: `cpu.cfs_quota_us` and `cpu.cfs_period_us` of the cpu controller.
+/// cgroup v1: the smallest quotient of `cpu.cfs_quota_us` and `cpu.cfs_period_us` up to the root.
 fn legacy(line: &[u8]) -> Option<u32> {
     let mut parts = line.splitn(3, |c| *c == b':').skip(1);
     let controllers = parts.next()?;
@@ -75,14 +56,20 @@ fn legacy(line: &[u8]) -> Option<u32> {
         return None;
     }
     let number = |path: &[u8], file| read(path, "/sys/fs/cgroup/cpu", file, self::number);
-    for path in [path, b"".as_slice()] {
-        let quota = number(path, "/cpu.cfs_quota_us");
-        let period = number(path, "/cpu.cfs_period_us");
-        if let (Some(quota), Some(period)) = (quota, period) {
-            return ceil_div(quota, period);
-        }
-    }
-    None
+    let quota = |path: &[u8]| {
+        ceil_div(number(path, "/cpu.cfs_quota_us")?, number(path, "/cpu.cfs_period_us")?)
+    };
+    parents(path).filter_map(quota).min()
+}
+
+/// Iterates over a group and its parents, up to the root. Inside a container the root is the
+/// container's own group.
+pub(super) fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::successors(Some(path), |path| {
+        let cut = path.iter().rposition(|c| *c == b'/')?;
+        path.get(..cut)
+    })
+    .chain(core::iter::once(&[][..]))
 }
 
 /// Reads and parses a file of a cgroup.
@@ -135,6 +122,12 @@ mod tests {
         assert_eq!(parse_possible(b"0-1,4,8-9\n"), Some(10));
         assert_eq!(parse_possible(b"\n"), None, "no number");
         assert!(possible() >= os::online_cpus());
+    }
+
+    #[test]
+    fn groups_up_to_the_root() {
+        let all: Vec<&[u8]> = parents(b"/a/b").collect();
+        assert_eq!(all, [&b"/a/b"[..], b"/a", b"", b""]);
     }
 
     #[test]

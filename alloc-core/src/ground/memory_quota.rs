@@ -1,7 +1,7 @@
 //! The memory limit of the process's container: the smallest `memory.high` or `memory.max` of its
 //! cgroups.
 
-use super::cpu_quota::read;
+use super::cpu_quota::{parents, read};
 use super::files;
 
 /// Returns the limit in bytes, or 0 if there is no limit, or `None` if the process cannot read
@@ -37,16 +37,6 @@ fn of_line(line: &[u8]) -> Option<u64> {
     }
 }
 
-/// Iterates over a group and its parents, up to the root. Inside a container the root is the
-/// container's own group.
-fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    core::iter::successors(Some(path), |path| {
-        let cut = path.iter().rposition(|c| *c == b'/')?;
-        path.get(..cut)
-    })
-    .chain(core::iter::once(&[][..]))
-}
-
 /// Parses the number at the beginning of a file. Returns `None` for `max`, which means no limit.
 fn number(text: &[u8]) -> Option<u64> {
     let digits = text.split(|c| !c.is_ascii_digit()).next().filter(|digits| !digits.is_empty())?;
@@ -63,11 +53,5 @@ mod tests {
         assert_eq!(number(b"max\n"), None);
         assert_eq!(number(b""), None);
         assert_eq!(number(b"99999999999999999999999\n"), None);
-    }
-
-    #[test]
-    fn groups_up_to_the_root() {
-        let all: Vec<&[u8]> = parents(b"/a/b").collect();
-        assert_eq!(all, [&b"/a/b"[..], b"/a", b"", b""]);
     }
 }

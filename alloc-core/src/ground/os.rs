@@ -206,7 +206,8 @@ pub(crate) fn environment<'a>(name: &CStr) -> Option<&'a [u8]> {
     Some(unsafe { CStr::from_ptr(value) }.to_bytes())
 }
 
-/// Returns how many CPUs this process may run on.
+/// Returns how many CPUs this process may run on. Where the system does not tell (it has room for
+/// more than 1024 of them, or a sandbox refuses the call), those that are in use.
 pub(crate) fn cpu_count() -> u32 {
     // SAFETY: all-zero is a valid (empty) set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
@@ -214,7 +215,7 @@ pub(crate) fn cpu_count() -> u32 {
     // SAFETY: the set is writable for the size given.
     let status = keep_errno(|| unsafe { libc::sched_getaffinity(0, size, &raw mut set) });
     if status != 0 {
-        return 1;
+        return online_cpus();
     }
     // SAFETY: the set is plain bits, as large as the array.
     let bits: [u64; 16] = unsafe { core::mem::transmute(set) };
