@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,6 +113,20 @@ __attribute__((unused)) static void *private_pages(size_t bytes) {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED);
     return pages;
+}
+
+/* Locks the memory that is there and that will be there, under no limit. Returns whether the user may do so. */
+__attribute__((unused)) static bool locks_everything(void) {
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
+        /* Without a limit to lock under, only a user whom no limit binds may. */
+        CHECK(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+        limit.rlim_cur = 0;
+        CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    }
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) return true;
+    CHECK(errno == EPERM || errno == ENOMEM);
+    return false;
 }
 
 __attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);

@@ -10,22 +10,13 @@ __attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t
 
 enum { BLOCK = 512, MOST = 1200000, KEPT = 100 };
 
-/* Locks the memory that is there and that will be there, under no limit if the user may raise it. */
-static bool locks(void) {
-    struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_MEMLOCK, &none);
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) return true;
-    CHECK(errno == EPERM || errno == ENOMEM);
-    return false;
-}
-
 int main(int argc, char **argv) {
     static unsigned char *blocks[MOST];
     CHECK(argc > 1);
     int count = atoi(argv[1]);
     CHECK(count > 0 && count <= MOST);
     for (int n = 0; n < count; n++) blocks[n] = marked(BLOCK, 7);
-    bool locked = argc > 2 && strcmp(argv[2], "lock") == 0 && locks();
+    bool locked = argc > 2 && strcmp(argv[2], "lock") == 0 && locks_everything();
     size_t full = rss_kib();
     for (int n = 0; n < count; n++)
         if (n % KEPT != 0) check_and_free(blocks[n], BLOCK, 7);
