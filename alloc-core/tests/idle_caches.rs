@@ -24,7 +24,8 @@ fn child() {
         Some("hardened sleepers") => sleepers(How { is_hardened: true, ..How::default() }),
         Some("movers") => sleepers(How { arena: Arena::new(), ..How::default() }),
         Some("watched") => sleepers(How { is_watched: true, ..How::default() }),
-        Some("wakers") => wakers(),
+        Some("wakers") => wakers(false),
+        Some("watched wakers") => wakers(true),
         Some("modes") => modes(),
         Some("forks") => forks(),
         Some("pool") => pool(),
@@ -191,7 +192,7 @@ fn caches_of_sleeping_threads_are_emptied_in_the_hardened_tier() {
 }
 
 /// Threads wake at any moment of the emptying. Some of them use another cache then.
-fn wakers() {
+fn wakers(are_watched: bool) {
     start_passes();
     let arena = Arena::new().expect("an arena");
     let stop = AtomicBool::new(false);
@@ -199,6 +200,9 @@ fn wakers() {
         for number in 0..50 {
             let stop = &stop;
             scope.spawn(move || {
+                if are_watched {
+                    control::thread::allocatedp().expect("a thread");
+                }
                 let (mut kept, mut turn) = (fill(number), number);
                 while !stop.load(Relaxed) {
                     // A cache is emptied 400 to 500 ms after its thread's last operation.
@@ -220,6 +224,7 @@ fn wakers() {
 fn threads_may_wake_while_their_caches_are_emptied() {
     play_well("wakers", "background_thread:true,dirty_decay_ms:10");
     play_well("wakers", "background_thread:true,dirty_decay_ms:10,prof:true,lg_prof_sample:12");
+    play_well("watched wakers", "background_thread:true,dirty_decay_ms:10");
 }
 
 /// Threads whose caches hold most of what they freed, so that the program has never held much less

@@ -151,7 +151,8 @@ fn volumes_are_exact() {
 
 #[test]
 fn cells_move_with_every_operation() {
-    for conf in ["", "tcache:false", "zero:true", "tcache_gc_incr_bytes:1024"] {
+    let profiled = "prof:true,lg_prof_sample:12";
+    for conf in ["", "tcache:false", "zero:true", "tcache_gc_incr_bytes:1024", profiled] {
         play_well("live", conf);
     }
 }

@@ -14,6 +14,7 @@ use crate::ground::in_register::in_register;
 use crate::ground::low;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 /// Bins in a cache: the trap, and one bin for each class.
 pub(crate) const BINS: usize = CLASSES + 1;
@@ -41,10 +42,16 @@ pub(crate) struct ThreadCache {
     /// The end of the low addresses: see [`crate::ground::low`]. A copy, so that the fast path
     /// finds it beside the bins.
     low_end: Cell<usize>,
+    /// The cells of the thread, if this is a façade that does no more than move them: see
+    /// `front/miss/counted.rs`. Null elsewhere.
+    cells: AtomicPtr<Cells>,
 }
 
+/// The bytes that a thread allocated, and those that it freed, for the program to read.
+pub(crate) type Cells = [AtomicU64; 2];
+
 // SAFETY: `low_end` is written before the cache has a thread, and read by that thread. The rest is
-// shared by itself.
+// shared by itself or atomic.
 unsafe impl Sync for ThreadCache {}
 
 // The TLS word points to the bins, and offsets of bins are counted from there.
@@ -85,7 +92,12 @@ facade!(
 
 impl ThreadCache {
     const fn facade(kind: Kind) -> ThreadCache {
-        ThreadCache { bins: [const { CacheBin::none() }; BINS], kind, low_end: Cell::new(1) }
+        ThreadCache {
+            bins: [const { CacheBin::none() }; BINS],
+            kind,
+            low_end: Cell::new(1),
+            cells: AtomicPtr::new(core::ptr::null_mut()),
+        }
     }
 
     /// Creates the front of a real cache, without arrays yet.
@@ -147,6 +159,24 @@ impl ThreadCache {
             let room = reserved.map_or(0, |reserved| class.size().saturating_sub(reserved));
             self.bin(class.bin()).set_room(room as u16);
         }
+    }
+
+    /// Returns the cells of the thread, if this is a façade that does no more than move them.
+    #[inline(always)]
+    pub(crate) fn cells(&self) -> Option<&'static Cells> {
+        // Relaxed: its partner is the store in `set_cells`. The thread's own cells are visible to
+        // it already.
+        // SAFETY: null or set by `set_cells`.
+        unsafe { self.cells.load(Relaxed).as_ref() }
+    }
+
+    /// Sets whether this façade does no more than move its thread's cells, which are these.
+    pub(crate) fn set_cells(&self, cells: Option<&'static Cells>) {
+        let cells =
+            cells.map_or(core::ptr::null_mut(), |cells| core::ptr::from_ref(cells).cast_mut());
+        // Relaxed: its partner is the load in `cells`. Where the thread must see it, a membarrier
+        // follows (`front/cache/switch.rs`, `front/cache/emptying.rs`).
+        self.cells.store(cells, Relaxed);
     }
 
     /// Returns what the slow path finds behind this cache.

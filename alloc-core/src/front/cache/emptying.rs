@@ -19,10 +19,11 @@
 //! operation is seen. Then it stays as it is: before its next operation with this cache the thread
 //! sees the mark.
 //!
-//! In the hardened tier the word always names the façade, whose fast path goes straight to the real
-//! bin. Between 1 and 2 that path is closed instead, and the thread opens it at c, under the
-//! registry's lock, or at a later operation if that is taken. Bins of blocks longer than
-//! [`LONGEST`] are left as they are, because an operation there may also move an older block.
+//! In the hardened tier, and for a thread whose operations are only counted, the word always names
+//! the façade, whose fast path goes straight to the real bin. Between 1 and 2 that path is closed
+//! instead, and the thread opens it at c, under the registry's lock, or at a later operation if
+//! that is taken. In the hardened tier bins of blocks longer than [`LONGEST`] are left as they are,
+//! because an operation there may also move an older block.
 //!
 //! [`LONGEST`]: crate::front::modes::hardened::quarantine::LONGEST
 

@@ -11,7 +11,7 @@
 
 use crate::back::metadata;
 use crate::front::bins::cache_bin::CacheBin;
-use crate::front::bins::thread_cache::{Kind, ThreadCache};
+use crate::front::bins::thread_cache::{Cells, Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::hardened::quarantine::{LONGEST, Quarantine, Waited};
 use crate::front::modes::hardened::random::Random;
@@ -41,8 +41,8 @@ pub(crate) struct Facade {
     filling: u64,
     random: Random,
     quarantine: Quarantine,
-    /// Whether the hardened tier, although it is the only mode, takes the way of all modes, because
-    /// another thread has taken blocks out of the real cache, or is about to.
+    /// Whether the hardened tier or the counting, although it is the only mode, takes the way of
+    /// all modes, because another thread has taken blocks out of the real cache, or is about to.
     is_resting: AtomicBool,
 }
 
@@ -112,16 +112,18 @@ impl Facade {
         self.hardened
     }
 
-    /// Lets the hardened tier go straight to the real bin if it is the only mode and no other
-    /// thread has taken blocks out of the cache. `watched` says whether the thread itself wants
-    /// each operation seen, `emptied` whether blocks were taken, or are about to be.
-    pub(super) fn tune(&self, watched: bool, emptied: bool) {
-        let others = watched || fill_mode::is_any() || watch::is_observed() || sampler::sees_all();
-        let is_only = self.hardened && !others;
+    /// Lets the hardened tier, or the counting, go straight to the real bin if it is the only mode
+    /// and no other thread has taken blocks out of the cache. `cells` are those of a thread that
+    /// wants each operation seen. `emptied` says whether blocks were taken, or are about to be.
+    pub(super) fn tune(&self, cells: Option<&'static Cells>, emptied: bool) {
+        let others = fill_mode::is_any() || watch::is_observed() || sampler::sees_all();
+        let is_hardened_only = self.hardened && cells.is_none() && !others;
+        let cells = cells.filter(|_| !self.hardened && !others);
         // Relaxed: its partner is `is_resting`. A thread that misses the change takes the way of
         // all modes once more.
-        self.is_resting.store(is_only && emptied, Relaxed);
-        self.front.set_rooms((is_only && !emptied).then_some(canary::BYTES));
+        self.is_resting.store((is_hardened_only || cells.is_some()) && emptied, Relaxed);
+        self.front.set_rooms((is_hardened_only && !emptied).then_some(canary::BYTES));
+        self.front.set_cells(cells.filter(|_| !emptied));
     }
 
     /// Returns whether the façade has to be tuned again once the cache is whole.
@@ -214,5 +216,31 @@ impl Facade {
         let mut lost = 0;
         self.quarantine.release(|_, _| lost += 1);
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::registry::tests::{end, new_cache};
+    use core::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_facade_counts_only_as_long_as_nothing_else_is_wanted_of_it() {
+        static CELLS: Cells = [const { AtomicU64::new(0) }; 2];
+        let cache = new_cache();
+        assert!(cache.prepare_facade());
+        let facade = cache.facade().unwrap();
+        let is_open = || facade.front().cells().is_some();
+        assert!(!is_open() && !facade.is_resting());
+        facade.tune(Some(&CELLS), false);
+        assert!(is_open() && !facade.is_resting());
+        facade.tune(Some(&CELLS), true);
+        assert!(!is_open() && facade.is_resting(), "another thread takes blocks");
+        facade.tune(None, false);
+        assert!(!is_open() && !facade.is_resting(), "no thread reads the cells");
+        facade.tune(Some(&CELLS), false);
+        end(cache);
+        assert!(!is_open(), "the next thread has other cells");
     }
 }

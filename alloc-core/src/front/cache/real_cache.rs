@@ -137,6 +137,8 @@ impl RealCache {
         self.in_use.set(false);
         self.thread.set(None);
         self.next_of_thread.set(None);
+        // The next thread has other cells.
+        self.facade().into_iter().for_each(|facade| facade.front().set_cells(None));
     }
 
     /// Returns whether a thread or the program has the cache. The registry is locked. If not, it
@@ -217,7 +219,9 @@ impl RealCache {
             self.facade.store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
             Some(made)
         });
-        facade.map(|facade| facade.tune(self.is_watched(), self.emptied.is_set())).is_some()
+        let thread = self.thread().filter(|_| self.is_watched());
+        let cells = thread.map(Thread::live_cells);
+        facade.map(|facade| facade.tune(cells, self.emptied.is_set())).is_some()
     }
 
     /// Returns how many free blocks of a class wait in quarantine.

@@ -59,11 +59,12 @@ pub(crate) fn take(
         None => make(home)?,
     };
     cache.watch(watched);
+    cache.begin(thread, bound);
     if (watched || (thread.is_some() && watch::is_on())) && !cache.prepare_facade() {
+        cache.end();
         dead.caches.put(cache);
         return None;
     }
-    cache.begin(thread, bound);
     CACHES.add(1);
     Some(cache)
 }

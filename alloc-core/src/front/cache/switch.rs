@@ -170,6 +170,10 @@ fn watch_all(registry: &registry::Locked<'_>, on: bool) -> bool {
         registry::for_each_word(registry, |word| move_word(word, before));
         return false;
     }
+    if !on {
+        // Threads whose every operation is seen go on with their façades.
+        tune_facades(registry::all());
+    }
     true
 }
 
@@ -180,6 +184,7 @@ pub(crate) fn watch_own(thread: &'static Thread, cache: &'static RealCache) -> b
     thread.caches().for_each(|cache| cache.watch(true));
     if !thread.caches().all(RealCache::prepare_facade) {
         thread.caches().for_each(|cache| cache.watch(false));
+        tune_facades(thread.caches());
         return false;
     }
     thread.set_moves(Moves::Always);

@@ -10,6 +10,7 @@
 use super::volume::Volume;
 use super::word_of_thread::WordOfThread;
 use crate::back::metadata::Recycled;
+use crate::front::bins::thread_cache::Cells;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
 use crate::middle::arenas::arena::Arena;
@@ -56,7 +57,7 @@ pub(crate) struct Thread<C: 'static> {
     /// Bytes past its caches.
     past: [OwnedCount; 2],
     /// What the program reads through `thread.allocatedp` and `thread.deallocatedp`.
-    cells: [AtomicU64; 2],
+    cells: Cells,
     moves: Cell<Moves>,
     /// Whether its caches are on, and the largest size that they hold.
     enabled: Cell<bool>,
@@ -302,9 +303,7 @@ impl<C: OfThread> Thread<C> {
             Moves::Never => {}
             Moves::Slowly => self.refresh(),
             Moves::Always => {
-                if let Some(cell) = self.cells.get(which) {
-                    cell.store(cell.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
-                }
+                self.cells.get(which).into_iter().for_each(|cell| move_by(cell, bytes));
             }
         }
     }
@@ -335,6 +334,11 @@ impl<C: OfThread> Thread<C> {
     pub(crate) fn cells(&self) -> (NonNull<u64>, NonNull<u64>) {
         let [allocated, freed] = &self.cells;
         (NonNull::from(allocated).cast(), NonNull::from(freed).cast())
+    }
+
+    /// Returns the cells for the thread's façades, which move them with every operation.
+    pub(super) fn live_cells(&'static self) -> &'static Cells {
+        &self.cells
     }
 
     /// Returns when the thread's cells move.
@@ -378,6 +382,12 @@ impl<C: OfThread> Thread<C> {
         self.peak_base.set(balance);
         self.peak.set(balance);
     }
+}
+
+/// Moves a cell of the calling thread, which alone writes it.
+#[inline(always)]
+pub(crate) fn move_by(cell: &AtomicU64, bytes: usize) {
+    cell.store(cell.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
 }
 
 impl<C> Recycled for Thread<C> {

@@ -94,7 +94,7 @@ unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u
     new
 }
 
-/// Reallocates large blocks, and blocks that a mode has to see.
+/// Reallocates large blocks, and blocks behind a façade.
 ///
 /// # Safety
 /// As [`GlobalAlloc::realloc`].
@@ -102,6 +102,14 @@ unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 unsafe fn realloc_any(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let (old, new) = (rounded(layout.size(), layout), rounded(new_size, layout));
+    if old.max(new) < layouts::bound() && tls::current().cells().is_some() {
+        if offset_of(old) == offset_of(new) {
+            return ptr;
+        }
+        // SAFETY: the caller's promise; both are small.
+        return unsafe { realloc_small(ptr, layout, new_size) };
+    }
     layouts::come();
     // SAFETY: the caller's promise.
     unsafe { realloc_aligned(ptr, new_size, layout.align()) }

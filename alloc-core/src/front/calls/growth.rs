@@ -6,7 +6,7 @@
 //! C++'s sized `delete` use the size alone, because their blocks never come from here.
 
 use super::malloc::offset_of;
-use super::realloc::{move_small, realloc_aligned};
+use super::realloc::{move_small, realloc_aligned, realloc_counted};
 use crate::back::map::class_map;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
@@ -42,8 +42,8 @@ pub unsafe fn stays(ptr: *mut u8, size: usize) -> bool {
         && tls::current().kind() == Kind::Real
 }
 
-/// As [`realloc`](super::realloc::realloc), but for a block that does not stay ([`stays`]), and
-/// leaves room in the new block. If the returned block is freed by its size, it must be freed by
+/// As [`realloc`](super::realloc::realloc), but for a block of which [`stays`] said no, and leaves
+/// room in a new block. If the returned block is freed by its size, it must be freed by
 /// [`free_roomy`].
 ///
 /// # Safety
@@ -58,6 +58,13 @@ pub unsafe fn realloc_roomy(ptr: *mut u8, size: usize) -> *mut u8 {
     {
         // SAFETY: the caller's promise; the class map knows the block.
         return unsafe { move_small(ptr, old, size, with_room(old, size)) };
+    }
+    let stays = |units| serves(units, offset_of(size));
+    if tls::current().cells().is_some()
+        // SAFETY: the caller's promise.
+        && let Some(new) = unsafe { realloc_counted(ptr, size, stays, with_room) }
+    {
+        return new;
     }
     let room = sampled_room(ptr, size);
     // SAFETY: the caller's promise.

@@ -16,7 +16,7 @@ use crate::ground::fill_mode;
 use crate::ground::intervals;
 use crate::ground::operator::Operator;
 use crate::ground::probes;
-use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::hooks;
@@ -49,6 +49,13 @@ pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
 unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
     if let Some(new) = unsafe { realloc_small(ptr, size) } {
+        return new;
+    }
+    let (stays, room) = (|units| units == offset_of(size), |_, size| size);
+    if tls::current().cells().is_some()
+        // SAFETY: the caller's promise.
+        && let Some(new) = unsafe { realloc_counted(ptr, size, stays, room) }
+    {
         return new;
     }
     // SAFETY: the caller's promise.
@@ -93,6 +100,39 @@ pub(super) unsafe fn move_small(
         }
     }
     new
+}
+
+/// [`realloc`] behind a façade that does no more than count. `stays` is asked with the offset of
+/// the block's bin whether the block stays in place, and `room` with its class and the size for
+/// how many bytes a new block is to have room. Returns `None`, and does nothing, if the old or new
+/// block is not small.
+///
+/// # Safety
+/// As [`realloc`]. The thread's cache must have cells.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn realloc_counted(
+    ptr: *mut u8,
+    size: usize,
+    stays: impl Fn(usize) -> bool,
+    room: impl Fn(SizeClass, usize) -> usize,
+) -> Option<*mut u8> {
+    let units = class_map::bin_units(ptr)?;
+    let class = SizeClass::from_bin(units / (BIN_BYTES / OFFSET_UNIT))?;
+    if size.wrapping_sub(1) >= MAX_CACHED {
+        return None;
+    }
+    if stays(units) {
+        return Some(ptr);
+    }
+    let (new, kept) = (malloc(room(class, size)), class.size().min(size));
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, kept) };
+        // SAFETY: the caller's promise.
+        unsafe { free(ptr) };
+    }
+    Some(new)
 }
 
 /// As [`realloc`], but for a block that was asked for with an alignment, which the block keeps.

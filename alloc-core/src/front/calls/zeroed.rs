@@ -9,7 +9,7 @@ use super::query::usable_size;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
-use crate::front::miss::{diverted, large_blocks, take};
+use crate::front::miss::{counted, diverted, large_blocks, take};
 use crate::ground::operator::Operator;
 use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
@@ -65,6 +65,14 @@ fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8
         // SAFETY: a fresh block, of which as many bytes are usable as were requested.
         unsafe { sealed.write_bytes(0, size) };
         return sealed;
+    }
+    let counted = counted::malloc(cache, size, align);
+    if !counted.is_null() {
+        probes::allocated(counted, size);
+        let bytes = size_for_align(size, align).map_or(size, |least| SizeClass::of(least).size());
+        // SAFETY: a fresh block of the class, usable to the end, because no mode is in force.
+        unsafe { counted.write_bytes(0, bytes) };
+        return counted;
     }
     if let Some(block) = diverted::malloc_zeroed(size, align) {
         return block;

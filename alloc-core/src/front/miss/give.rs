@@ -1,11 +1,11 @@
 //! The slow path of free, for a block that the fast path could not put into its bin.
 //!
 //! The fast paths pass the cache that they have read, and the class map's entry, so that neither is
-//! looked up twice. The order of the tests is: the hardened tier alone ([`sealed`]), a screened
-//! bin, a thread without modes ([`small::free_plain`]), a façade ([`watched`]), and all other
-//! cases.
+//! looked up twice. The order of the tests is: the hardened tier alone ([`sealed`]), a thread that
+//! only counts ([`counted`]), a screened bin, a thread without modes ([`small::free_plain`]), a
+//! façade ([`watched`]), and all other cases.
 
-use super::{diverted, large_blocks, recorded, sampled, sealed, small, watched};
+use super::{counted, diverted, large_blocks, recorded, sampled, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
@@ -66,7 +66,9 @@ unsafe fn free_known(
         return;
     }
     // SAFETY: the caller's promise.
-    if !unsafe { sealed::free(cache, block, units, operator) } {
+    if !unsafe { sealed::free(cache, block, units, operator) }
+        && !counted::free(cache, block, units)
+    {
         operators::check(block, operator);
         // SAFETY: the caller's promise.
         unsafe { free_overflown(block, units, cache) };
@@ -149,7 +151,8 @@ unsafe fn free_sized(
     let is_done = diverted::free(block)
         // SAFETY: the caller's promise.
         || unsafe { sealed::free_sized(cache, block, given, operator) }
-        || (guarded::is_on() && put_known_as(cache, block, given));
+        || (guarded::is_on() && put_known_as(cache, block, given))
+        || count_known_as(cache, block, given);
     if !is_done {
         operators::check(block, operator);
         // SAFETY: the caller's promise.
@@ -171,6 +174,9 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
         return;
     }
     let given = Given { size, align, or_less: true };
+    if count_known_as(cache, block, given) {
+        return;
+    }
     judge::check_roomy(block as usize, given);
     // SAFETY: the caller's promise.
     let is_done = unsafe { sealed::free_sized(cache, block, given, Operator::Unknown) }
@@ -184,11 +190,13 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     }
 }
 
-/// Puts a block into the bin that the class map gives, if it gives one. No sample is in the class
-/// map.
+/// Puts a block into the bin that the class map gives, if it gives one, also behind a façade that
+/// only counts. No sample is in the class map.
 #[inline]
 fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
-    class_map::bin_offset(block).is_some_and(|offset| cache.bin_at(offset).put(block))
+    class_map::bin_units(block).is_some_and(|units| {
+        cache.bin_at(units * OFFSET_UNIT).put(block) || counted::free(cache, block, units)
+    })
 }
 
 /// As [`put_known`], if the block is of the class that the size and the alignment tell.
@@ -196,6 +204,16 @@ fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
 fn put_known_as(cache: &'static ThreadCache, block: *mut u8, given: Given) -> bool {
     let offset = given.bin() * BIN_BYTES;
     class_map::bin_offset(block) == Some(offset) && cache.bin_at(offset).put(block)
+}
+
+/// Frees a block of a thread whose operations are only counted, if it is of the class that the size
+/// and the alignment tell.
+#[inline]
+fn count_known_as(cache: &'static ThreadCache, block: *mut u8, given: Given) -> bool {
+    cache.cells().is_some()
+        && class_map::bin_units(block).is_some_and(|units| {
+            units * OFFSET_UNIT == given.bin() * BIN_BYTES && counted::free(cache, block, units)
+        })
 }
 
 #[inline(never)]

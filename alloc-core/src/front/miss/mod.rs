@@ -19,6 +19,8 @@ pub(crate) mod watched;
 #[allow(unsafe_code)]
 pub(crate) mod sealed;
 #[allow(unsafe_code)]
+pub(crate) mod counted;
+#[allow(unsafe_code)]
 pub(crate) mod take;
 #[allow(unsafe_code)]
 pub(crate) mod give;

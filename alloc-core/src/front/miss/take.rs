@@ -1,10 +1,10 @@
 //! The slow path of malloc, if the bin is empty or its countdown has run out.
 //!
 //! The fast paths pass the cache that they have read, so that it is not looked up twice. The bin
-//! that missed tells whether the hardened tier is the only mode ([`sealed`]). For all other cases
-//! the cache's kind is checked once.
+//! that missed tells whether the hardened tier is the only mode ([`sealed`]), and the cache whether
+//! it only counts ([`counted`]). For all other cases the cache's kind is checked once.
 
-use super::{diverted, recorded, sampled, sealed, small, watched};
+use super::{counted, diverted, recorded, sampled, sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
@@ -48,6 +48,25 @@ fn malloc_for_c(
 ) -> *mut u8 {
     let block = sealed_block(size, align, cache, operator);
     if block.is_null() {
+        return counted_for_c(size, align, cache, operator);
+    }
+    probes::allocated(block, size);
+    block
+}
+
+/// The next step of [`malloc`] without the hardened tier, for threads whose operations are counted
+/// only. It is out of line, so that it saves no registers of the other steps.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+fn counted_for_c(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+    operator: Operator,
+) -> *mut u8 {
+    let block = counted::malloc(cache, size, align);
+    if block.is_null() {
         return unsealed_for_c(size, align, cache, operator);
     }
     probes::allocated(block, size);
@@ -61,6 +80,9 @@ fn malloc_for_c(
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
     let mut block = sealed_block(size, align, cache, Operator::Unknown);
+    if block.is_null() {
+        block = counted::malloc(cache, size, align);
+    }
     if block.is_null() {
         block = unsealed(size, align, cache);
     }

@@ -137,8 +137,8 @@ mod models {
         slots: [AtomicU64; 5],
         /// Under the lock.
         gone: Mutex<u64>,
-        /// Whether a façade of the hardened tier goes straight to the bin. Changed under the lock
-        /// of the registry.
+        /// Whether a façade of the hardened tier, or one that only counts, goes straight to the
+        /// bin. Changed under the lock of the registry.
         is_open: AtomicU64,
         registry: Mutex<()>,
     }
