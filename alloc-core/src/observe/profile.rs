@@ -17,7 +17,8 @@ pub struct ProfileEntry {
     /// The return addresses, the innermost first, from the caller of the allocator on.
     pub stack: &'static [usize],
     /// Bytes that were requested, by the last `realloc` that left the block in its place and size
-    /// class. If the stack requested very many sizes: the usable bytes.
+    /// class. The usable bytes, if some hundred sizes of the stack, and about a million of all
+    /// stacks, are counted apart already.
     pub requested: usize,
     /// Bytes of a block.
     pub usable: usize,

@@ -2,7 +2,8 @@
 //!
 //! A stack is stored once. Its counts are kept apart for each requested size, because the share of
 //! samples among all allocations depends on the size. Stacks and counts are never removed, so they
-//! are read without a lock.
+//! are read without a lock. All stacks together keep about a million counts, and each some hundred,
+//! before requests of new sizes are counted by the size of their blocks.
 //!
 //! ```text
 //!   hash ──▶ Site { frames } ──▶ SizeCount ──▶ SizeCount ──▶ …
@@ -23,11 +24,20 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
-/// The message when the first stack shares that site.
-const MANY_STACKS: &[u8] =
-    b"<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n";
-/// Sizes that are counted apart for each site. Beyond them the counts are those of the size class.
-const MOST_SIZES: u32 = 512;
+/// When the first stack shares that site.
+static MANY_STACKS: Notice = Notice::new(
+    b"<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n",
+);
+/// Counts that are kept in all, of 64 bytes each. Once there are so many, a site that has
+/// [`SURE_SIZES`] sizes counts requests of others by their size class.
+const MOST_COUNTS: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
+/// Sizes that each site counts apart, however many counts there are.
+const SURE_SIZES: u32 = 512;
+/// When the first size is counted by its class.
+static MANY_SIZES: Notice = Notice::new(
+    b"<lumalloc>: More than 1048576 pairs of a stack and a size: requests of others count by the \
+      size of their block.\n",
+);
 
 /// A stack, with its counts. `depth` return addresses follow the record.
 #[repr(C)]
@@ -75,10 +85,17 @@ static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
 pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
 
-/// Whether a stack has shared that site.
-static IS_SHARED: AtomicBool = AtomicBool::new(false);
-/// Whether [`MANY_STACKS`] is to be written.
-static IS_DUE: AtomicBool = AtomicBool::new(false);
+/// A message that is written once, if its time comes.
+///
+/// It has to wait: a sink of the program may allocate, and the lock for new sites and counts is
+/// held when its time comes, and maybe others of callers.
+struct Notice {
+    text: &'static [u8],
+    /// Whether its time has come.
+    has_come: AtomicBool,
+    /// Whether it is to be written.
+    is_due: AtomicBool,
+}
 
 /// Sites ever made.
 pub(crate) static MADE: SharedCount = SharedCount::new();
@@ -117,19 +134,15 @@ pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
 
 /// Returns the site that all other stacks share. Called under the lock.
 fn shared() -> Option<&'static Site> {
-    // The message has to wait: a sink of the program may allocate, and this lock is held, and maybe
-    // others of callers.
-    if !IS_SHARED.swap(true, Ordering::Relaxed) {
-        IS_DUE.store(true, Ordering::Relaxed);
-    }
+    MANY_STACKS.come();
     let hash = hash(&[]);
     find(hash, &[]).or_else(|| make(hash, &[]))
 }
 
-/// Writes once that there are too many stacks, if there are. The caller holds no lock.
+/// Writes once that there are too many stacks, or sizes, if there are. The caller holds no lock.
 #[inline]
 pub(super) fn tell_shared() {
-    if IS_DUE.load(Ordering::Relaxed) {
+    if MANY_STACKS.is_due.load(Ordering::Relaxed) || MANY_SIZES.is_due.load(Ordering::Relaxed) {
         tell_once();
     }
 }
@@ -138,9 +151,25 @@ pub(super) fn tell_shared() {
 #[inline(never)]
 fn tell_once() {
     witness::none_held();
-    // The process goes on also under `abort:true`: nothing is wrong with it.
-    if IS_DUE.swap(false, Ordering::Relaxed) {
-        message::write(MANY_STACKS);
+    for notice in [&MANY_STACKS, &MANY_SIZES] {
+        // The process goes on also under `abort:true`: nothing is wrong with it.
+        if notice.is_due.swap(false, Ordering::Relaxed) {
+            message::write(notice.text);
+        }
+    }
+}
+
+impl Notice {
+    const fn new(text: &'static [u8]) -> Notice {
+        Notice { text, has_come: AtomicBool::new(false), is_due: AtomicBool::new(false) }
+    }
+
+    /// Lets the message be written as soon as no lock is held, if its time has not come before.
+    fn come(&self) {
+        let has_come = || self.has_come.swap(true, Ordering::Relaxed);
+        if !self.has_come.load(Ordering::Relaxed) && !has_come() {
+            self.is_due.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -233,18 +262,27 @@ impl Site {
         if let Some(known) = self.find(requested, usable) {
             return Some(known);
         }
-        let is_full = || self.size_count.load(Ordering::Relaxed) >= MOST_SIZES;
-        if is_full()
+        if self.is_full()
             && let Some(of_class) = self.find(usable, usable)
         {
             return Some(of_class);
         }
         let _adding = ADDING.lock();
-        let requested = if is_full() { usable } else { requested };
+        let requested = if self.is_full() { usable } else { requested };
         match self.find(requested, usable) {
             Some(of_class) => Some(of_class),
             None => self.add(requested, usable),
         }
+    }
+
+    /// Returns whether requests of new sizes are counted by the size of their blocks.
+    fn is_full(&self) -> bool {
+        let is_full = self.size_count.load(Ordering::Relaxed) >= SURE_SIZES
+            && COUNT_BYTES.get() >= MOST_COUNTS * size_of::<SizeCount>() as u64;
+        if is_full {
+            MANY_SIZES.come();
+        }
+        is_full
     }
 
     /// Returns the hash of the site and a size.
@@ -364,7 +402,7 @@ mod tests {
 
     unsafe extern "C" fn sink(_: *mut c_void, text: *const c_char) {
         // SAFETY: a sink is called with a C string.
-        if unsafe { CStr::from_ptr(text) }.to_bytes() == MANY_STACKS {
+        if unsafe { CStr::from_ptr(text) }.to_bytes() == MANY_STACKS.text {
             // Other tests may write their messages under a lock.
             witness::none_held();
             TOLD.fetch_add(1, Ordering::Relaxed);
@@ -402,17 +440,21 @@ mod tests {
 
     #[test]
     fn a_site_with_many_sizes_counts_the_others_by_their_class() {
-        let stack = [0x2001];
-        let most = MOST_SIZES as usize;
-        for requested in 1..=most {
-            counts(&stack, requested, 1024).expect("memory");
+        let of = |stack, requested| counts(&[stack], requested, 8192).expect("memory");
+        let most = MOST_COUNTS as usize;
+        assert!((1..most - 512).all(|requested| of(0x2001, requested).requested() == requested));
+        // Other tests may make some counts, so the end may come earlier.
+        for requested in most - 512..=most {
+            of(0x2001, requested);
         }
-        let more =
-            [600, 601, 602].map(|requested| counts(&stack, requested, 1024).expect("memory"));
+        let more = [6000, 6001, 6002].map(|requested| of(0x2001, requested));
         assert!(more.iter().all(|count| core::ptr::eq(*count, more[0])));
-        assert_eq!((more[0].requested(), more[0].usable()), (1024, 1024));
-        assert_eq!(more[0].site().sizes().count(), most + 1);
-        assert_eq!(counts(&stack, 7, 1024).expect("memory").requested(), 7);
+        assert_eq!((more[0].requested(), more[0].usable()), (8192, 8192));
+        assert_eq!(of(0x2001, 7).requested(), 7);
+        // Another stack counts some sizes apart all the same.
+        let sure = SURE_SIZES as usize;
+        assert!((1..=sure).all(|requested| of(0x2002, requested).requested() == requested));
+        assert_eq!(of(0x2002, sure + 1).requested(), 8192);
     }
 
     #[test]
@@ -426,7 +468,7 @@ mod tests {
         drop(adding);
         // The recorder tells it where it holds no lock.
         recorder::note(Buffer::make(), 0, What::Allocated { size: 1 }, None);
-        assert!(!IS_DUE.load(Ordering::Relaxed));
+        assert!(!MANY_STACKS.is_due.load(Ordering::Relaxed));
         // Another test may have begun to tell it before.
         while told() == 0 {
             std::thread::yield_now();
