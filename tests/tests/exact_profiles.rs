@@ -75,9 +75,40 @@ fn agreed(what: &str, modes: &str) -> (u64, Live) {
 }
 
 #[test]
+fn a_recording_and_an_exact_profile_of_one_process_agree() {
+    for modes in
+        ["", ",guarded_sample:1", ",guarded_sample:3,hardened:true", ",tcache:false", ",junk:true"]
+    {
+        let (allocations, live) = agreed("work", modes);
+        assert!(allocations > 4000 && live.values().sum::<u64>() > 1500, "{allocations} {live:?}");
+    }
+}
+
+#[test]
 fn each_requested_size_of_a_stack_is_counted_apart() {
     let (allocations, live) = agreed("sizes", "");
     assert_eq!((allocations, live), (2000, (1..=2000).map(|size| (size, 1)).collect()));
+}
+
+/// The C library makes four rounds of destructors, of which the thread has its cache in two.
+#[test]
+fn what_a_thread_allocates_at_its_end_is_in_exact_profiles() {
+    for modes in ["", ",guarded_sample:1", ",tcache:false"] {
+        let (_, live) = agreed("late", modes);
+        let of = |size| live.get(&size).copied();
+        let four_times = Some(20 * 4);
+        assert_eq!(
+            (of(123), of(50_000), of(0), of(77)),
+            (four_times, four_times, four_times, None)
+        );
+    }
+}
+
+#[test]
+fn a_guarded_sample_that_has_grown_has_the_size_of_its_request() {
+    let conf = "prof:true,lg_prof_sample:0,prof_final:true,prof_format:pprof,guarded_sample:1";
+    let directory = run("grow", "grow", conf);
+    assert_eq!(profiled(&directory, ".f.pb.gz"), (80, Live::from([(300, 40)])));
 }
 
 /// Beyond 2^20 sizes the profiler says once that it counts no more of them apart, and goes on.

@@ -51,6 +51,19 @@ fn a_program_that_leaves_nothing_of_its_own_has_no_leaks() {
     }
 }
 
+/// Also where the one block that leaks is a guarded sample.
+#[test]
+fn one_leak_makes_the_exit_a_failure() {
+    let program = cc("profile_exact.c", &["-O1", "-fno-builtin", "-pthread"]);
+    for modes in ["", ",guarded_sample:1", ",guarded_sample:1,hardened:true"] {
+        let conf = format!("prof_leak_error:true,lg_prof_sample:0{modes}");
+        for (what, end) in [("leak", "exit 1"), ("nothing", "exit 0")] {
+            let output = Run::preloaded(&program).args([what]).conf(&conf).output();
+            assert_eq!(ending(output.status), end, "{what} {conf}");
+        }
+    }
+}
+
 /// In a program of C, where there is no libstdc++ whose memory could be given back.
 #[test]
 fn a_program_of_c_that_leaves_nothing_has_no_leaks() {

@@ -39,9 +39,10 @@ pub struct LiveSample {
     pub requested: usize,
     /// Bytes of the block.
     pub usable: usize,
-    /// The arena of the block.
+    /// The arena of the block. That of the thread, for a block of no bytes or between guard pages.
     pub arena: u32,
-    /// The number of the thread that allocated it. No two threads of a process have the same.
+    /// The number of the thread that allocated it. No two threads of a process have the same. 0:
+    /// the thread had no cache, as in its last destructors.
     pub thread: u64,
     /// The name that the thread had then: the text that it set by `thread.prof.name`, or with
     /// `opt.prof_sys_thread_name` the system's. Empty if it had none.

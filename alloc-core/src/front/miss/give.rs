@@ -252,6 +252,7 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
         unsafe { judge::check_size(entry, address, given) };
     }
     if guarded::holds(address) {
+        sampled::small_freed(block);
         current::count_freed(guarded::usable_size(address).unwrap_or(0));
         return guarded::free(address);
     }

@@ -6,14 +6,16 @@
 //! notices it.
 //!
 //! Where each allocation is a sample from the start on, façades see each operation, and any block
-//! may be a sample.
+//! may be a sample, also a guarded one.
 
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
+use crate::front::bins::thread_cache::Kind;
+use crate::front::bins::tls;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::modes::block_size::usable;
-use crate::front::modes::{diversion, judge};
+use crate::front::modes::{diversion, guarded, judge};
 use crate::front::supply::countdown;
 use crate::ground::options;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
@@ -48,7 +50,7 @@ pub(super) fn small(
         return None;
     }
     current::count_given(usable(class));
-    note(cache, block.expose_provenance(), size, class.size(), arena.id());
+    note(Some(cache), block.expose_provenance(), size, class.size(), arena.id());
     // SAFETY: a fresh block of the class.
     unsafe { judge::handed_out(block, class, size) };
     Some(block)
@@ -78,20 +80,27 @@ pub(crate) fn small_exactly(block: *mut u8, size: usize) {
 #[inline(never)]
 fn note_exactly(block: *mut u8, size: usize) {
     let address = block.expose_provenance();
-    // A guarded sample is in no slab.
+    // A guarded sample is in no slab: `guarded_exactly`.
     if let Some(slab) = Slab::of(page_map::lookup(address)) {
         note_if_profiled(address, size, slab.class().size(), slab.arena());
+    }
+}
+
+/// Makes a guarded sample of `size` bytes one of the profiler too, if each block is. It belongs to
+/// no arena; that of the thread decides whether it is in profiles.
+pub(super) fn guarded_exactly(cache: &RealCache, block: *mut u8, size: usize) {
+    let home = cache.owner.home.get();
+    if sampler::is_exact() && is_profiled(cache, home) {
+        note(Some(cache), block.expose_provenance(), size, size, home.id());
     }
 }
 
 /// Makes a block of no bytes that is handed out a sample, if each one is. It belongs to no arena;
 /// that of the thread decides whether it is in profiles.
 pub(super) fn empty_exactly(block: *mut u8) {
-    if sampler::is_exact()
-        && let Some(cache) = current::real_cache()
-        && is_profiled(cache, cache.owner.home.get())
-    {
-        note(cache, block.expose_provenance(), 0, 0, cache.owner.home.get().id());
+    if sampler::is_exact() {
+        let arena = current::real_cache().map_or(0, |cache| cache.owner.home.get().id());
+        note_if_profiled(block.expose_provenance(), 0, 0, arena);
     }
 }
 
@@ -103,8 +112,8 @@ pub(crate) fn small_is_freed_soon(block: *mut u8) {
     }
 }
 
-/// Notes that a small block, or one of no bytes, is about to be freed, which is a sample if each
-/// one is.
+/// Notes that a small block, a guarded one, or one of no bytes is about to be freed, which is a
+/// sample if each one is.
 #[inline(always)]
 pub(crate) fn small_freed(block: *mut u8) {
     if sampler::sees_all() {
@@ -123,28 +132,47 @@ pub(crate) fn large(extent: &'static Extent, size: usize) {
 #[cold]
 #[inline(never)]
 fn large_if_due(extent: &'static Extent, size: usize) {
-    let Some(cache) = current::real_cache() else { return };
+    let Some(cache) = current::real_cache() else {
+        if sampler::is_exact() {
+            note_if_profiled(extent.base(), size, extent.bytes(), extent.arena());
+        }
+        return;
+    };
     let arena = arena_list::by_id(extent.arena());
     if countdown::samples_bytes(cache, extent.bytes())
         && arena.is_some_and(|arena| is_profiled(cache, arena))
     {
-        note(cache, extent.base(), size, extent.bytes(), extent.arena());
+        note(Some(cache), extent.base(), size, extent.bytes(), extent.arena());
     }
 }
 
 /// Makes a block a sample if allocations of its arena are in profiles, and those of the arena from
 /// which the thread allocates: its cache may hold a block of another one.
 fn note_if_profiled(address: usize, requested: usize, usable: usize, arena: u32) {
-    let Some(cache) = current::real_cache() else { return };
-    let is_home_profiled = cache.owner.home.get().is_profiled();
-    if is_home_profiled && arena_list::by_id(arena).is_some_and(|its| is_profiled(cache, its)) {
+    let Some(its) = arena_list::by_id(arena) else { return };
+    let cache = current::real_cache();
+    let is_due = match cache {
+        Some(cache) => cache.owner.home.get().is_profiled() && is_profiled(cache, its),
+        None => is_profiled_without_cache(its),
+    };
+    if is_due {
         note(cache, address, requested, usable, arena);
     }
 }
 
-fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, arena: u32) {
+/// As [`is_profiled`], where the thread has no cache: the last destructors of a thread allocate
+/// so. What functions of the program allocate that the allocator calls is in no profile.
+fn is_profiled_without_cache(arena: &Arena) -> bool {
+    tls::current().kind() == Kind::Uncached
+        && sampler::is_active()
+        && sampler::samples_new_threads()
+        && arena.is_profiled()
+}
+
+/// Notes a sample. Without a cache, the thread has the number 0 and no name of its own.
+fn note(cache: Option<&RealCache>, address: usize, requested: usize, usable: usize, arena: u32) {
     let own = |thread: &Thread| (thread.number(), thread.name());
-    let (thread, name) = cache.thread().map(own).unwrap_or_default();
+    let (thread, name) = cache.and_then(RealCache::thread).map(own).unwrap_or_default();
     let name = names::of_thread(name);
     sampler::note_allocated(Block { address, requested, usable, arena, thread, name });
 }
@@ -180,10 +208,14 @@ pub(crate) fn growing_class(block: *mut u8) -> Option<SizeClass> {
     (slab.is_for_samples() || sampler::is_exact()).then(|| slab.class())
 }
 
-/// Notes that a small block, which [`growing_class`] knows, is for a request of `size` bytes.
+/// Notes that a small block, to which one that [`growing_class`] knows has grown, is for a request
+/// of `size` bytes. It may be a guarded sample.
 pub(crate) fn small_requested(block: *mut u8, size: usize) {
-    if let Some(slab) = Slab::of(page_map::lookup(block.expose_provenance())) {
+    let address = block.expose_provenance();
+    if let Some(slab) = Slab::of(page_map::lookup(address)) {
         small_resized(block, size, slab);
+    } else if let Some(usable) = guarded::usable_size(address) {
+        sampler::note_resized(address, size, usable);
     }
 }
 

@@ -218,7 +218,7 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
         Due::Nothing => return None,
         // What is discarded with a created arena is not told one by one.
         Due::Guarded if cache.owner.home.get().is_created() => None,
-        Due::Guarded => guarded_sample(class, size, align),
+        Due::Guarded => guarded_sample(cache, class, size, align),
         Due::Profiled => sampled::small(cache, cache.owner.home.get(), class, size),
     };
     let Some(sample) = sample else {
@@ -235,9 +235,15 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
     Some(sample)
 }
 
-fn guarded_sample(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
+fn guarded_sample(
+    cache: &RealCache,
+    class: SizeClass,
+    size: usize,
+    align: usize,
+) -> Option<*mut u8> {
     let sample = guarded::allocate(class, size, align)?;
     current::count_given(size);
+    sampled::guarded_exactly(cache, sample, size);
     // SAFETY: a fresh block of that size.
     unsafe { fill::allocated(sample, size) };
     Some(sample)
