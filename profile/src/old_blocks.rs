@@ -31,8 +31,8 @@ struct Batch {
 }
 
 /// Calls `put` with functions that fill chunks, which together have all live blocks. With
-/// [`Time::After`] there is at least one chunk. `put` returns whether the chunk was written. Returns
-/// how many blocks were not.
+/// [`Time::After`] there is at least one chunk. `put` returns whether the chunk was written.
+/// Returns how many blocks were not.
 pub(crate) fn for_each_chunk(
     time: Time,
     mut put: impl FnMut(&dyn Fn(&mut Chunk<'_>)) -> bool,

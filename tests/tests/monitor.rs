@@ -1,9 +1,9 @@
 //! The heap monitor: what known programs allocate and free, as `lumalloc events` shows it.
 
+#[path = "monitor/ended.rs"]
+mod ended;
 #[path = "monitor/keys.rs"]
 mod keys;
-#[path = "monitor/misuse.rs"]
-mod misuse;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
