@@ -1,7 +1,7 @@
 //! `lumalloc run`: the environment that it prepares, its exit statuses and its exact messages.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::RwLock;
@@ -28,7 +28,11 @@ impl Directory {
 
     /// One that each user can reach, as the build often cannot be.
     fn for_all(name: &str) -> Self {
-        let path = PathBuf::from(format!("/tmp/lumalloc-run-{name}-{}", std::process::id()));
+        let build = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let is_open = |path: &Path| fs::metadata(path).is_ok_and(|path| path.mode() & 0o1 != 0);
+        let is_reached = build.ancestors().all(is_open);
+        let base = if is_reached { build.to_owned() } else { std::env::temp_dir() };
+        let path = base.join(format!("lumalloc-run-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,6 +1,6 @@
 //! The capabilities that a file gives to its program, as `setcap` sets them. The kernel starts such
 //! a program as one with setuid, and the loader ignores `LD_PRELOAD`. A process may be one whose
-//! programs gain nothing.
+//! programs gain nothing, and so may a mount.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,27 @@ const ATTRIBUTE: &std::ffi::CStr = c"security.capability";
 /// The bit of the first word that makes the permitted capabilities effective.
 const EFFECTIVE: u32 = 1;
 
-/// Returns whether a program may gain privileges by its file. Under `no_new_privs` none does, and
-/// the loader reads `LD_PRELOAD` for all.
-pub(crate) fn may_gain() -> bool {
+/// Returns whether a program may gain privileges by this file. Under `no_new_privs`, and where the
+/// mount is `nosuid`, none does, and the loader reads `LD_PRELOAD` for all.
+pub(crate) fn may_gain(path: &Path) -> bool {
+    may_gain_here() && !is_without_setuid(path)
+}
+
+fn may_gain_here() -> bool {
     // SAFETY: takes and returns numbers.
     unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 }
+}
+
+/// Whether the file lies on a mount whose files give no privileges.
+fn is_without_setuid(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let mut mount = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path is NUL-terminated, and there is room for the answer.
+    if unsafe { libc::statvfs(path.as_ptr(), mount.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, so the system has written the answer.
+    unsafe { mount.assume_init() }.f_flag & libc::ST_NOSUID != 0
 }
 
 /// Whether the program in this file gains capabilities.
@@ -50,7 +66,7 @@ mod tests {
         let thread = std::thread::spawn(|| {
             // SAFETY: takes and returns numbers.
             let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-            (status, may_gain())
+            (status, may_gain_here())
         });
         assert_eq!(thread.join().unwrap(), (0, false));
     }

@@ -69,7 +69,7 @@ fn not_found(path: &Path) -> Failure {
 pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static str> {
     let path = interpreter_of(path)?;
     let metadata = path.metadata().ok()?;
-    if capabilities::may_gain() {
+    if capabilities::may_gain(&path) {
         let own = Identity::of(&Path::new("/proc/self").metadata().ok()?);
         if own.changes(&Identity::of(&metadata), metadata.mode()) {
             return Some("setuid or setgid program");

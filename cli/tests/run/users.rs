@@ -54,9 +54,20 @@ fn grant(file: &str) -> std::io::Result<()> {
     if refused == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
+/// Whether programs in the directory gain no rights by their files, because of its mount.
+fn gives_no_rights(directory: &Directory) -> bool {
+    let mut find = Command::new("findmnt");
+    let found = find.args(["-no", "OPTIONS", "--target"]).arg(&directory.0).output();
+    let options = String::from_utf8(found.expect("findmnt starts").stdout).expect("text");
+    options.trim().split(',').any(|option| option == "nosuid")
+}
+
 /// A program that is another user's when it runs. Root makes one; others find one.
 fn program_of_another(directory: &Directory) -> Option<(String, &'static [&'static str])> {
     if is_root() {
+        if gives_no_rights(directory) {
+            return None;
+        }
         let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
         chown(&program, Some(NOBODY), None).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
@@ -70,7 +81,7 @@ fn program_of_another(directory: &Directory) -> Option<(String, &'static [&'stat
 fn a_program_of_another_user_runs_with_a_warning() {
     let directory = Directory::for_all("setuid");
     let Some((program, words)) = program_of_another(&directory) else {
-        not_tried("a setuid program", "this is not root, and /bin/su is none");
+        not_tried("a setuid program", "none can be made here, and none is there");
         return;
     };
     let mut run = directory.command();
@@ -80,6 +91,28 @@ fn a_program_of_another_user_runs_with_a_warning() {
         "lumalloc: run: warning: {program}: setuid or setgid program; preloading has no effect\n"
     );
     assert_eq!((status, errors), (Some(0), warning));
+}
+
+/// Root alone can mount something and give a file to somebody else.
+#[test]
+fn a_program_whose_mount_gives_no_rights_runs_without_a_warning() {
+    let directory = Directory::for_all("nosuid");
+    let place = directory.0.join("mount");
+    fs::create_dir(&place).unwrap();
+    let script = "mount -t tmpfs -o \"$MODE\" none \"$PLACE\" && cp /bin/true \"$PLACE\" && \
+                  chown 65534 \"$PLACE/true\" && chmod 4755 \"$PLACE/true\" || exit 9; exec \"$@\"";
+    let run = |mode: &str| {
+        let mut run = Command::new("unshare");
+        run.args(["-m", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_lumalloc"), "run"]);
+        run.args(["--library", &harmless_library(), "--"]).arg(place.join("true"));
+        outcome(run.env("MODE", mode).env("PLACE", &place))
+    };
+    let (_, _, errors) = run("suid");
+    if !errors.ends_with(": setuid or setgid program; preloading has no effect\n") {
+        not_tried("a program on a mount without setuid", "this user may not mount one with setuid");
+        return;
+    }
+    assert_eq!(run("nosuid"), (Some(0), String::new(), String::new()));
 }
 
 const GRANTED: &str = "LUMALLOC_RUN_GRANTED";
@@ -97,6 +130,10 @@ fn grants_for_another_test() {
 #[test]
 fn a_program_that_gains_capabilities_runs_with_a_warning() {
     let directory = Directory::for_all("capabilities");
+    if gives_no_rights(&directory) {
+        not_tried("a program that gains capabilities", "its mount gives none");
+        return;
+    }
     let program = directory.file("true", &fs::read("/bin/true").unwrap(), 0o755);
     let library = harmless_library();
     let mut run = directory.command();
