@@ -180,8 +180,29 @@ fn patterns(path: &str) -> [String; 2] {
     [format!("*{mangled}*"), format!("*{}..*", parts.join(".."))]
 }
 
+/// Linkers that do not take the script.
+const WITHOUT_SCRIPT: [&str; 3] = ["mold", "gold", "wild"];
+
+/// Returns the linker that one of these flags of `rustc` names, if it does not take the script:
+/// `-fuse-ld=mold`, `--ld-path=/usr/bin/ld.gold`, `linker=wild`.
+pub(crate) fn without_script<'a>(flags: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    let names_linker =
+        |word: &&str| ["-fuse-ld=", "--ld-path=", "linker="].iter().any(|by| word.contains(by));
+    let words = flags.flat_map(|flag| flag.split(' ')).filter(names_linker);
+    let files = words.filter_map(|word| word.rsplit(['=', '/']).next());
+    let mut names = files.map(|file| file.strip_prefix("ld.").unwrap_or(file));
+    names.find_map(|name| WITHOUT_SCRIPT.into_iter().find(|without| *without == name))
+}
+
 /// Tells Cargo to link the shared object so.
 pub(crate) fn link() {
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let linker = std::env::var("RUSTC_LINKER").map(|linker| format!("linker={linker}"));
+    let flags = flags.split('\u{1f}').chain(linker.as_deref());
+    if let Some(linker) = without_script(flags) {
+        println!("cargo:warning={linker} takes no linker script: small programs need more memory");
+        return;
+    }
     let out = std::env::var("OUT_DIR").expect("Cargo tells build scripts where to write");
     let path = format!("{out}/working_set.ld");
     std::fs::write(&path, script()).expect("the directory is the script's own");

@@ -86,6 +86,24 @@ fn the_code_that_every_program_runs_is_side_by_side() {
     }
 }
 
+#[test]
+fn linkers_that_take_no_script_are_known_by_the_flags() {
+    let found = |flags: &[&'static str]| working_set::without_script(flags.iter().copied());
+    for (flags, linker) in [
+        (&["-C", "link-arg=-fuse-ld=mold"][..], Some("mold")),
+        (&["-Clink-arg=-fuse-ld=/usr/bin/ld.gold", "-g"], Some("gold")),
+        (&["-Clink-args=-s -fuse-ld=gold -v"], Some("gold")),
+        (&["link-arg=--ld-path=/opt/bin/mold"], Some("mold")),
+        (&["linker=/opt/bin/wild"], Some("wild")),
+        (&["-Clink-arg=-fuse-ld=lld"], None),
+        (&["-Clink-arg=-fuse-ld=bfd", "linker=clang"], None),
+        (&["--remap-path-prefix=/home/gold/old=/gold", "--cfg", "mold"], None),
+        (&[""], None),
+    ] {
+        assert_eq!(found(flags), linker, "{flags:?}");
+    }
+}
+
 /// The large tables are in the list of build/working_set.rs, so the small variables share pages.
 #[test]
 fn the_large_tables_lie_behind_the_small_variables() {
