@@ -3,8 +3,7 @@
 //! A thread gives them back itself, at its exit call. A thread whose first call comes in the second
 //! round of the destructors of keys or later makes too few exit calls, and so does one that ends by
 //! the system call alone. Before the word of another thread is touched, the kernel is therefore
-//! asked whether that thread is still there
-//! ([`word_of`](crate::front::cache::registry::word_of)). What a lost thread had is given back by
+//! asked whether that thread is still there ([`registry`]). What a lost thread had is given back by
 //! the passes over idle caches, and before another thread needs a new record.
 
 use crate::front::cache::real_cache::{RealCache, Thread};
