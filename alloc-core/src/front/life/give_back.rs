@@ -6,6 +6,7 @@
 //! asked whether that thread is still there ([`registry`]). What a lost thread had is given back by
 //! the passes over idle caches, and before another thread needs a new record.
 
+use super::may_start;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::registry;
 use crate::front::cache::thread::OfThread;
@@ -39,6 +40,10 @@ pub(super) fn of_thread(thread: &'static Thread) {
 
 /// Gives back what threads had that ended without their exit call. The caller holds no lock.
 pub(super) fn of_lost_threads() {
+    // The child of a vfork(2) may be in a namespace in which the parent's threads have no numbers.
+    if !may_start::is_own_process() {
+        return;
+    }
     let mut records = registry::threads();
     while let Some(thread) = registry::take_lost(&mut records) {
         of_thread(thread);
@@ -47,6 +52,9 @@ pub(super) fn of_lost_threads() {
 
 /// As [`of_lost_threads`], of a few threads at most, before a thread gets a new record.
 pub(super) fn of_few_lost_threads() {
+    if !may_start::is_own_process() {
+        return;
+    }
     while let Some(thread) = registry::take_lost_of_few() {
         of_thread(thread);
     }

@@ -7,6 +7,8 @@
 //! for the thread. A program that has the C library linked into it has no loader to tell by, and
 //! starts only what it has asked for if its malloc is this allocator.
 
+use crate::front::bins::thread_cache::Kind;
+use crate::front::bins::tls;
 use crate::front::cache::registry::THREADS;
 use crate::front::modes::diversion;
 use crate::ground::{os, own_thread, process};
@@ -88,6 +90,10 @@ pub(super) fn has_threads() -> bool {
 
 /// Returns whether the call comes from the code of the loader, or `None` if that is not known.
 pub(super) fn is_called_by_loader() -> Option<bool> {
+    if tls::current().kind() == Kind::Empty {
+        // What is known of the stack may be of a thread that had it before.
+        backtrace::begin_thread();
+    }
     if diversion::offer().is_none() {
         // The allocator is not the program's malloc, so the C library does not call it.
         return Some(false);

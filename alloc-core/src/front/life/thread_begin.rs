@@ -37,11 +37,9 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
 /// threads, after its destructors have run. It gets no cache, because nothing would take it back.
 /// Where nothing tells who calls, no thread gets one that has only freed so far.
 pub(crate) fn real_cache_to_free() -> Option<&'static RealCache> {
-    if tls::current().kind() == Kind::Empty {
-        backtrace::begin_thread();
-        if may_start::is_called_by_loader() != Some(false) {
-            return None;
-        }
+    let is_first = tls::current().kind() == Kind::Empty;
+    if is_first && may_start::is_called_by_loader() != Some(false) {
+        return None;
     }
     real_cache()
 }
