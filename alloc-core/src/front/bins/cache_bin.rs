@@ -15,7 +15,8 @@ use crate::ground::heap_sort::heap_sort;
 use crate::ground::seen::{address_seen, number_seen};
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU16};
 
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
@@ -125,7 +126,8 @@ impl CacheBin {
         let sp = unsafe { sp.add(1) };
         // SAFETY: slots up to the limit belong to the bin and may be written.
         unsafe { *sp = block };
-        self.sp.store(sp, Relaxed);
+        // Release: pairs with the Acquire in `level_seen`.
+        self.sp.store(sp, Release);
         true
     }
 
@@ -137,7 +139,8 @@ impl CacheBin {
         let sp = self.sp.load(Relaxed).wrapping_add(1);
         // SAFETY: the array has one more slot.
         unsafe { *sp = block };
-        self.sp.store(sp, Relaxed);
+        // Release: pairs with the Acquire in `level_seen`.
+        self.sp.store(sp, Release);
         true
     }
 
@@ -161,8 +164,18 @@ impl CacheBin {
 
     /// Returns how many blocks the bin holds.
     pub(crate) fn level(&self) -> usize {
-        let (sp, base) = (self.sp.load(Relaxed), self.base.load(Relaxed));
-        (sp as usize).saturating_sub(base as usize) / size_of::<Slot>()
+        self.level_at(self.sp.load(Relaxed))
+    }
+
+    /// As [`CacheBin::level`], for another thread than the bin's, which reads the slots then. A slot
+    /// that was filled anew has its new block there, and not one that has been in use since.
+    fn level_seen(&self) -> usize {
+        // Acquire: pairs with the Release in `push` and `put`.
+        self.level_at(self.sp.load(Acquire))
+    }
+
+    fn level_at(&self, sp: *mut Slot) -> usize {
+        (sp as usize).saturating_sub(self.base() as usize) / size_of::<Slot>()
     }
 
     /// Returns how many blocks the bin may hold.
@@ -198,7 +211,7 @@ impl CacheBin {
     pub(crate) fn for_each_seen(&self, gone: usize, mut see: impl FnMut(*mut u8)) {
         let base = self.base();
         // SAFETY: slots of the array, which stays while the lock is held.
-        (gone + 1..=self.level()).for_each(|n| see(unsafe { address_seen(base.wrapping_add(n)) }));
+        (gone + 1..=self.level_seen()).for_each(|n| see(unsafe { address_seen(base.wrapping_add(n)) }));
     }
 
     /// Writes blocks to `blocks`, as many as it is long, beginning with the oldest but `from`. Any
