@@ -35,7 +35,7 @@ fn no_link() {
 
 // --- messages ----------------------------------------------------------------------------------
 
-/// The messages to an option string, each without `<lumalloc>: ` and source.
+/// The messages to an option string, each without `<lumalloc>: ` and `(LUMALLOC_CONF)`.
 #[track_caller]
 fn messages(conf: &str) -> Vec<String> {
     let outcome = play("show", &[("LUMALLOC_CONF", conf)]);
@@ -43,7 +43,8 @@ fn messages(conf: &str) -> Vec<String> {
     let lines = outcome.stderr.lines();
     let bare = |line: &str| {
         let line = line.strip_prefix("<lumalloc>: ").expect("our name");
-        line.strip_suffix(" (LUMALLOC_CONF)").expect("the source").to_owned()
+        let (said, taken) = line.split_once(" (LUMALLOC_CONF)").expect("the source");
+        format!("{said}{taken}")
     };
     lines.map(bare).collect()
 }
@@ -61,12 +62,12 @@ fn every_kind_of_bad_option_has_its_message() {
         ("tcache:True", &["Invalid conf value: tcache:True"]),
         ("narenas:many", &["Invalid conf value: narenas:many"]),
         ("narenas:0", &["Out-of-range conf value: narenas:0"]),
-        ("narenas:4095", &["Out-of-range conf value: narenas:4095"]),
+        ("narenas:4095", &["Out-of-range conf value: narenas:4095, 4094 is taken"]),
         ("narenas:default", &[]),
         ("guarded_sample:-1", &["Out-of-range conf value: guarded_sample:-1"]),
         (
             "narenas:99999999999999999999",
-            &["Out-of-range conf value: narenas:99999999999999999999"],
+            &["Out-of-range conf value: narenas:99999999999999999999, 4094 is taken"],
         ),
         ("narenas:4K", &["Invalid conf value: narenas:4K"]),
         ("dirty_decay_ms:-2", &["Out-of-range conf value: dirty_decay_ms:-2"]),

@@ -211,7 +211,8 @@ impl CacheBin {
     pub(crate) fn for_each_seen(&self, gone: usize, mut see: impl FnMut(*mut u8)) {
         let base = self.base();
         // SAFETY: slots of the array, which stays while the lock is held.
-        (gone + 1..=self.level_seen()).for_each(|n| see(unsafe { address_seen(base.wrapping_add(n)) }));
+        (gone + 1..=self.level_seen())
+            .for_each(|n| see(unsafe { address_seen(base.wrapping_add(n)) }));
     }
 
     /// Writes blocks to `blocks`, as many as it is long, beginning with the oldest but `from`. Any

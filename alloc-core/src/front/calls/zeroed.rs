@@ -69,9 +69,8 @@ fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8
     let counted = counted::malloc(cache, size, align);
     if !counted.is_null() {
         probes::allocated(counted, size);
-        let bytes = size_for_align(size, align).map_or(size, |least| SizeClass::of(least).size());
-        // SAFETY: a fresh block of the class, usable to the end, because no mode is in force.
-        unsafe { counted.write_bytes(0, bytes) };
+        // SAFETY: a fresh block of this length, usable to the end, because no mode is in force.
+        unsafe { counted.write_bytes(0, counted::length(size, align)) };
         return counted;
     }
     if let Some(block) = diverted::malloc_zeroed(size, align) {

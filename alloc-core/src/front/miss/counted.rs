@@ -26,16 +26,29 @@ fn bytes(units: usize) -> usize {
     unsafe { at(&ROWS, units / (BIN_BYTES / OFFSET_UNIT) - 1) }.size as usize
 }
 
+/// Returns the place of the bin that serves a request that rounds to at most [`MAX_CACHED`], in
+/// [`OFFSET_UNIT`]s: that of the trap for a request of 0 bytes.
+#[inline(always)]
+fn units_of(size: usize, align: usize) -> usize {
+    let rounded = size.wrapping_add(align - 1) & align.wrapping_neg();
+    debug_assert!(rounded <= MAX_CACHED);
+    // SAFETY: the table has an entry for each size up to MAX_CACHED.
+    usize::from(*unsafe { at(&OFFSET_OF_SIZE, (rounded + 7) >> 3) })
+}
+
+/// Returns the bytes of the block that [`malloc`] has returned for a request.
+#[inline(always)]
+pub(crate) fn length(size: usize, align: usize) -> usize {
+    bytes(units_of(size, align))
+}
+
 /// Allocates a block for a request that rounds to at most [`MAX_CACHED`]. Returns null if the cache
 /// is no such façade, or its real bin misses.
 #[inline(always)]
 pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
     let Some((real, [allocated, _])) = behind(cache) else { return core::ptr::null_mut() };
-    let rounded = size.wrapping_add(align - 1) & align.wrapping_neg();
-    debug_assert!(rounded <= MAX_CACHED);
-    // A request of 0 bytes gets the trap, which has no blocks.
-    // SAFETY: the table has an entry for each size up to MAX_CACHED.
-    let units = usize::from(*unsafe { at(&OFFSET_OF_SIZE, (rounded + 7) >> 3) });
+    // The trap has no blocks.
+    let units = units_of(size, align);
     let count = |_| move_by(allocated, bytes(units));
     real.pop_or(units * OFFSET_UNIT, count, core::ptr::null_mut)
 }
