@@ -15,8 +15,7 @@ use crate::ground::heap_sort::heap_sort;
 use crate::ground::seen::{address_seen, number_seen};
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU16};
+use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering, Ordering::Relaxed};
 
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
@@ -127,7 +126,7 @@ impl CacheBin {
         // SAFETY: slots up to the limit belong to the bin and may be written.
         unsafe { *sp = block };
         // Release: pairs with the Acquire in `level_seen`.
-        self.sp.store(sp, Release);
+        self.sp.store(sp, Ordering::Release);
         true
     }
 
@@ -140,7 +139,7 @@ impl CacheBin {
         // SAFETY: the array has one more slot.
         unsafe { *sp = block };
         // Release: pairs with the Acquire in `level_seen`.
-        self.sp.store(sp, Release);
+        self.sp.store(sp, Ordering::Release);
         true
     }
 
@@ -167,11 +166,11 @@ impl CacheBin {
         self.level_at(self.sp.load(Relaxed))
     }
 
-    /// As [`CacheBin::level`], for another thread than the bin's, which reads the slots then. A slot
-    /// that was filled anew has its new block there, and not one that has been in use since.
+    /// As [`CacheBin::level`], for another thread than the bin's, which reads the slots then. Where
+    /// a block was pushed it sees that one, not the block that was there before.
     fn level_seen(&self) -> usize {
         // Acquire: pairs with the Release in `push` and `put`.
-        self.level_at(self.sp.load(Acquire))
+        self.level_at(self.sp.load(Ordering::Acquire))
     }
 
     fn level_at(&self, sp: *mut Slot) -> usize {
