@@ -14,7 +14,9 @@ pub(crate) static SCOPE: Scope = Scope {
         let before = tls::word_for(tls::current());
         tls::set_current(match which {
             Callback::Hook => &HOOK,
-            _ => &CALLBACK,
+            Callback::Limit | Callback::Profiler | Callback::Diversion | Callback::Thread => {
+                &CALLBACK
+            }
         });
         before
     },

@@ -86,7 +86,7 @@ pub(crate) fn tick() {
 /// As [`tick`], but not inside the allocator. Called at the end of every operation past the caches,
 /// also by threads without a cache.
 pub(crate) fn tick_outside() {
-    if matches!(tls::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached | Kind::Empty) {
+    if tls::current().kind() != Kind::Reentrant {
         tick();
     }
 }

@@ -4,7 +4,7 @@
 //! The exit call is the destructor of one pthread key, which runs after C++ and Rust thread-local
 //! destructors. It is made in each round of destructors, and counts in the third one, so that those
 //! of the program's keys allocate and free as before. Later allocations and frees of the thread
-//! bypass all caches, and heap profiles know nothing of them.
+//! bypass all caches, and only exact heap profiles know of them.
 //!
 //! What ends without its exit call: [`give_back`].
 
