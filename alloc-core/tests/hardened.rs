@@ -22,6 +22,8 @@ fn child() {
         Some("order") => order(),
         Some("parked") => parked(),
         Some("waits") => waits(),
+        Some("large_waits") => large_waits(),
+        Some("large_without_room") => large_without_room(),
         Some("hooked") => hooked(),
         Some("resized") => resized(),
         Some("in_place") => in_place(),
@@ -159,6 +161,57 @@ fn waits() {
 #[test]
 fn a_freed_block_waits_in_quarantine() {
     play_well("waits", "hardened:true");
+}
+
+/// How many pages of a block have memory.
+fn resident(block: usize, size: usize) -> usize {
+    let mut pages = vec![0_u8; size.div_ceil(4096)];
+    // SAFETY: asks about addresses, of which the system knows whether they are mapped.
+    let asked = unsafe { libc::mincore(pointer(block).cast(), size, pages.as_mut_ptr()) };
+    assert_eq!(asked, 0, "{}", std::io::Error::last_os_error());
+    pages.into_iter().filter(|page| page & 1 != 0).count()
+}
+
+/// The address of a large block is not used again before sixteen others were freed, its memory
+/// goes at once, and what gets the address in the end reads zero.
+fn large_waits() {
+    for size in [40_000, 200_000, 400_000] {
+        let mut last: Vec<usize> = Vec::new();
+        let mut reused = 0;
+        // More of them would be too many for a short time.
+        for _ in 0..18 {
+            let block = malloc(size);
+            let overlaps = |freed: &usize| freed.abs_diff(block) < size;
+            assert!(!last.iter().rev().take(16).any(overlaps), "{size}");
+            reused += usize::from(last.iter().any(overlaps));
+            // SAFETY: a fresh block, this long.
+            let fresh = unsafe { std::slice::from_raw_parts_mut(pointer(block), size) };
+            assert!(fresh.iter().all(|byte| *byte == 0), "{size}");
+            fresh.fill(0xa5);
+            free(block);
+            assert_eq!(resident(block, size), 0, "{size}");
+            last.push(block);
+        }
+        assert!(reused > 0, "no address of {size} bytes came back");
+        assert!(observe::totals().retained >= 16 * size, "{size}");
+    }
+}
+
+/// Where there are no more addresses, those that wait are used.
+fn large_without_room() {
+    const SIZE: usize = 32 << 20;
+    let block = malloc(SIZE);
+    free(block);
+    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: lowers a limit of this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    assert_eq!(malloc(SIZE), block);
+}
+
+#[test]
+fn a_freed_large_block_waits_without_memory() {
+    play_well("large_waits", "hardened:true,narenas:1");
+    play_well("large_without_room", "hardened:true,narenas:1");
 }
 
 /// Runs of large blocks that were freed, and so closed, are open for hooks that the arena then

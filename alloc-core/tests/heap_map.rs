@@ -16,9 +16,8 @@ const BIG: usize = 192 * PAGE;
 
 #[test]
 fn states_follow_what_happens_to_a_block() {
-    for conf in ["dirty_decay_ms:-1", "dirty_decay_ms:-1,hardened:true"] {
-        play_well("states", conf);
-    }
+    play_well("states", "dirty_decay_ms:-1");
+    play_well("waits", "dirty_decay_ms:-1,hardened:true");
 }
 
 #[test]
@@ -67,6 +66,7 @@ fn states_have_names_of_one_word() {
 fn child() {
     match scenario().as_deref() {
         Some("states") => states(),
+        Some("waits") => waits(),
         Some("slab") => slab(),
         Some("samples") => samples(),
         Some("none") => none(),
@@ -117,6 +117,22 @@ fn states() {
     let run = at(address);
     assert_eq!((run.state, run.purgeable, run.absent), (RunState::Retained, 0, run.bytes));
     assert_eq!(runs_of(arena, RunState::Dirty), 0);
+    free(blocks[0]);
+    free(blocks[2]);
+}
+
+/// In the hardened tier the memory of a large block goes when it is freed.
+fn waits() {
+    let arena = arenas::create().expect("an arena");
+    let blocks = [(); 3].map(|()| raw::allocate(BIG, Flags::NONE.arena(arena).uncached()));
+    assert_eq!(at(blocks[1].addr()).state, RunState::Large);
+    free(blocks[1]);
+    let run = at(blocks[1].addr());
+    assert_eq!(
+        (run.state, run.arena, run.used, run.block),
+        (RunState::Retained, Some(arena), 0, 0)
+    );
+    assert!(run.absent == run.bytes && run.bytes >= BIG && run.purgeable == 0, "{run:?}");
     free(blocks[0]);
     free(blocks[2]);
 }

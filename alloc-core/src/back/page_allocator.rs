@@ -239,9 +239,8 @@ impl PageAllocator {
         self.aging.next(self.unused())
     }
 
-    /// Takes the pages that [`GrowthPurge`](super::aging::growth_purge::GrowthPurge) counts for new
-    /// memory and returns how many unused pages may stay without them. Returns `None` if none are
-    /// counted.
+    /// Takes the pages that `GrowthPurge` counts for new memory and returns how many unused pages
+    /// may stay without them. Returns `None` if none are counted.
     pub(crate) fn take_growth(&mut self) -> Option<usize> {
         self.aging.take_growth(self.unused().dirty)
     }
@@ -309,6 +308,7 @@ impl PageAllocator {
     /// Takes an unused run out of its list and out of the page map, at the end of the arena.
     pub(crate) fn take_unused(&mut self) -> Option<InHand> {
         self.rest.file(&mut self.runs);
+        self.runs.end_waiting();
         self.low.purge(0, 0);
         self.report();
         self.hooks().file_ready();

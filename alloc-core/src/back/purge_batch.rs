@@ -7,10 +7,11 @@ use super::hooked::hook_calls;
 use super::hooked::hooks::Hooks;
 use super::map::extent::{Extent, ExtentState};
 use super::map::page_map;
-use super::runs::access;
+use super::runs::access::{self, may_be_gap};
 use super::runs::chunk_notes;
 use super::runs::free_runs::FreeRuns;
 use super::runs::in_hand::InHand;
+use super::runs::neighbours::{left_neighbour, right_neighbour};
 use super::runs::reserved;
 use super::system::mapping::Mapping;
 use super::system::page_provider::{PageProvider, Purged};
@@ -39,6 +40,8 @@ pub(crate) struct Batch {
     retain: bool,
     /// Whether addresses are given back whose memory the system does not take, as locked memory.
     gives_locked: bool,
+    /// Whether its one run waits, if it is closed, before its addresses are used again.
+    waits: bool,
     provider: &'static dyn PageProvider,
     hooks: Option<&'static Hooks>,
 }
@@ -145,8 +148,10 @@ impl Batch {
 
     /// Makes a batch of one run, which is to be purged now.
     pub(super) fn of(runs: &mut FreeRuns, hooks: Option<&'static Hooks>, run: InHand) -> Batch {
+        let run = with_gaps(runs, run);
         let run = runs.send_away(run);
-        Batch::new(runs, Some(chained(run, None)), ExtentState::Dirty, false, hooks)
+        let first = Some(chained(run, None));
+        Batch { waits: true, ..Batch::new(runs, first, ExtentState::Dirty, false, hooks) }
     }
 
     fn new(
@@ -159,7 +164,7 @@ impl Batch {
         let retain = options::current().retain && from != ExtentState::Retained;
         let gives_locked = hooks.is_none() && runs.source().kept() != usize::MAX;
         let provider = runs.provider();
-        Batch { first, from, lazily, retain, gives_locked, provider, hooks }
+        Batch { first, from, lazily, retain, gives_locked, waits: false, provider, hooks }
     }
 
     /// Files a purged batch. Returns `false` if the system refused all runs. Purging then stops.
@@ -180,10 +185,10 @@ impl Batch {
                 purged.calls += 1;
                 purged.pages += run.pages() as u64;
             }
-            if state == ExtentState::Gone {
-                runs.forget(run);
-            } else {
-                runs.file(run, state);
+            match state {
+                ExtentState::Gone => runs.forget(run),
+                ExtentState::Retained if self.waits => runs.wait(run),
+                _ => runs.file(run, state),
             }
         }
         if let Some(counts) = counts.of(self.from) {
@@ -260,6 +265,25 @@ fn cut_excess(runs: &mut FreeRuns, run: InHand, excess: usize) -> InHand {
     let Some(tail) = runs.cut_off(&run, run.pages() - part) else { return run };
     runs.list_again(run);
     tail
+}
+
+/// Adds the pages that a closed run had left free beside it, so that its addresses serve another
+/// block of that length.
+fn with_gaps(runs: &mut FreeRuns, run: InHand) -> InHand {
+    let mut run = run;
+    if !run.marks.is_closed() {
+        return run;
+    }
+    if let Some(gap) = left_neighbour(&run, ExtentState::Dirty).filter(|gap| may_be_gap(gap)) {
+        let gap = runs.remove(gap);
+        runs.append(&gap, run);
+        run = gap;
+    }
+    if let Some(gap) = right_neighbour(&run, ExtentState::Dirty).filter(|gap| may_be_gap(gap)) {
+        let gap = runs.remove(gap);
+        runs.append(&run, gap);
+    }
+    run
 }
 
 /// Puts a run at the front of a batch.

@@ -136,7 +136,7 @@ impl Run {
             ExtentState::Kept => RunState::Kept,
             ExtentState::Dirty => RunState::Dirty,
             ExtentState::Muzzy => RunState::Muzzy,
-            ExtentState::Retained => RunState::Retained,
+            ExtentState::Retained | ExtentState::Waiting => RunState::Retained,
             ExtentState::InHand => RunState::Aside,
             ExtentState::Gone | ExtentState::Spare => return None,
         };

@@ -9,6 +9,7 @@ pub(crate) struct PageCounts {
     pub(crate) active: usize,
     pub(crate) dirty: usize,
     pub(crate) muzzy: usize,
+    /// Pages of addresses without memory, with those that wait for their next use.
     pub(crate) retained: usize,
     /// Pages in purge batches.
     pub(crate) purging: usize,
@@ -67,7 +68,7 @@ impl PageCounts {
     pub(in crate::back) fn add(&mut self, runs: &FreeRuns) {
         self.dirty += runs.pages(ExtentState::Dirty);
         self.muzzy += runs.pages(ExtentState::Muzzy);
-        self.retained += runs.pages(ExtentState::Retained);
+        self.retained += runs.without_memory();
         self.purging += runs.away();
         self.mapped += runs.mapped();
         let (spares, made) = runs.records();

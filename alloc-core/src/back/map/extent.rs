@@ -8,7 +8,8 @@
 //! A run is `InHand` while it is in no list: see [`crate::back::runs::in_hand`]. A run that is
 //! purged is in hand while the system takes its memory outside the lock. Without `opt.retain` the
 //! system takes the addresses too, and no record of them remains. `Kept` runs wait in a thread
-//! cache, and their arena counts them as in use.
+//! cache, and their arena counts them as in use. In the hardened tier a run may be `Waiting` before
+//! it is `Retained`: see [`crate::back::runs::waiting`].
 
 use crate::back::metadata::Recycled;
 use crate::back::system::mapping::{Mapping, MappingCell};
@@ -35,6 +36,8 @@ pub(crate) enum ExtentState {
     Gone,
     /// Free in a thread's cache of runs, and its memory is still there.
     Kept,
+    /// Free addresses without memory and without access, which are not to be used again yet.
+    Waiting,
     /// The record stands for no run.
     Spare,
 }
@@ -45,10 +48,10 @@ impl ExtentState {
         [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
 
     fn numbered(number: u8) -> ExtentState {
-        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare};
-        const STATES: [ExtentState; 8] =
-            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Spare];
-        const _: () = assert!(InHand as usize == 4 && Spare as usize == 7);
+        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare, Waiting};
+        const STATES: [ExtentState; 9] =
+            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Waiting, Spare];
+        const _: () = assert!(InHand as usize == 4 && Spare as usize == 8);
         STATES.get(usize::from(number)).copied().unwrap_or(InHand)
     }
 }

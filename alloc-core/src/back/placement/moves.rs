@@ -115,7 +115,7 @@ pub(in crate::back) fn end(
                 access::close(left.run(), false);
             }
             page_map::set_ends(left.run());
-            runs.file(left, ExtentState::Retained);
+            runs.wait(left);
         }
         // Other code has the addresses.
         Moved::Away => runs.forget(left),

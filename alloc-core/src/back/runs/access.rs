@@ -4,9 +4,11 @@
 //!   reserved ──▶ open ──free of a large block──▶ closed ──taken──▶ open
 //! ```
 //! A use of a large block after its free then faults where it happens, and so does a write behind a
-//! block, because a free page is closed behind it. The memory of a closed run stays, and is purged
-//! as that of other free runs. A run is noted as closed if a part of it may be. Runs of arenas with
-//! extent hooks and runs at low addresses are left as they are.
+//! block, because a free page is closed behind it. The memory of most closed runs is given back at
+//! once, and they wait before they are used again ([`super::waiting`]). Where much is freed, the
+//! memory of the rest stays, and is purged as that of other free runs. A run is noted as closed if
+//! a part of it may be. Runs of arenas with extent hooks and runs at low addresses are left as they
+//! are.
 
 use super::in_hand::InHand;
 use crate::back::map::extent::Extent;
@@ -24,6 +26,9 @@ const MOST: usize = 1 << 14;
 /// which such a page would break.
 const LONGEST_WITH_GAP: usize = (2 << 20) >> LG_PAGE;
 
+/// The most free pages between two large blocks that each have left one.
+const GAP: usize = 2;
+
 /// So many runs are closed at once, and so many in each millisecond after that. To close one and to
 /// open it again takes some 5 microseconds.
 const TURNS_AT_ONCE: u64 = 256;
@@ -31,6 +36,14 @@ const TURNS_A_MILLISECOND: u64 = 2;
 
 /// The time until which turns are taken, in turns.
 static TURNS: AtomicU64 = AtomicU64::new(0);
+
+/// So many pages of closed runs are given back at once, and so many in each millisecond after that.
+/// The next use of a page takes a fault, 0.3 to 3 microseconds.
+const PAGES_AT_ONCE: u64 = (16 << 20) >> LG_PAGE;
+const PAGES_A_MILLISECOND: u64 = 16;
+
+/// The time until which pages are given back, in pages.
+static PAGES: AtomicU64 = AtomicU64::new(0);
 
 /// Runs in use in the hardened tier.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -61,7 +74,7 @@ pub(in crate::back) fn note_given() {
 /// Returns whether one more run may be closed: not too many are in use, and not too many were
 /// closed within a short time.
 fn may_close() -> bool {
-    IN_USE.load(Relaxed) < MOST && take_turn(&TURNS, now())
+    IN_USE.load(Relaxed) < MOST && take(&TURNS, now(), 1, TURNS_AT_ONCE)
 }
 
 /// Returns whether a run that is free now would be closed.
@@ -69,7 +82,16 @@ pub(crate) fn is_to_be_closed(run: &Extent) -> bool {
     are_some_closed()
         && !run.is_low()
         && IN_USE.load(Relaxed) < MOST
-        && next_turn(&TURNS, now()).is_some()
+        && after(&TURNS, now(), 1, TURNS_AT_ONCE).is_some()
+}
+
+/// Returns whether a run that is free now would be closed, and is to wait without memory before
+/// its addresses are used again. Counts its pages as given back then. Of a run that is longer than
+/// what may be given back at once, no more than that is counted.
+pub(crate) fn is_to_wait(run: &Extent) -> bool {
+    let now = os::coarse_millis() * PAGES_A_MILLISECOND;
+    let pages = PAGES_AT_ONCE.min(run.pages() as u64);
+    is_to_be_closed(run) && take(&PAGES, now, pages, PAGES_AT_ONCE)
 }
 
 /// Returns the time in turns.
@@ -77,19 +99,19 @@ fn now() -> u64 {
     os::coarse_millis() * TURNS_A_MILLISECOND
 }
 
-/// Takes a turn at a time in turns. Returns `false` if there is none. If threads take one at the
-/// same moment, it may be counted once.
-fn take_turn(turns: &AtomicU64, now: u64) -> bool {
-    let next = next_turn(turns, now);
+/// Takes `wanted` turns at a time in turns, of which `at_once` may be taken in advance. Returns
+/// `false` if there are fewer. If threads take some at the same moment, those of one may count.
+fn take(turns: &AtomicU64, now: u64, wanted: u64, at_once: u64) -> bool {
+    let next = after(turns, now, wanted, at_once);
     next.into_iter().for_each(|next| turns.store(next, Relaxed));
     next.is_some()
 }
 
-/// Returns the time until which turns are taken with one more. `None` if [`TURNS_AT_ONCE`] are
-/// taken in advance.
-fn next_turn(turns: &AtomicU64, now: u64) -> Option<u64> {
-    let next = turns.load(Relaxed).max(now) + 1;
-    (next - now <= TURNS_AT_ONCE).then_some(next)
+/// Returns the time until which turns are taken with `wanted` more. `None` if more than `at_once`
+/// would be taken in advance.
+fn after(turns: &AtomicU64, now: u64, wanted: u64, at_once: u64) -> Option<u64> {
+    let next = turns.load(Relaxed).max(now) + wanted;
+    (next - now <= at_once).then_some(next)
 }
 
 /// Whether a page is to stay free behind a large block of so many pages.
@@ -100,6 +122,11 @@ pub(crate) fn leaves_gap(pages: usize) -> bool {
 /// As [`leaves_gap`], if not too many runs are in use or were closed.
 pub(in crate::back) fn may_leave_gap(pages: usize) -> bool {
     are_some_closed() && pages <= LONGEST_WITH_GAP
+}
+
+/// Whether a free run may consist of pages that large blocks have left free beside them.
+pub(in crate::back) fn may_be_gap(run: &Extent) -> bool {
+    run.marks.is_closed() && run.pages() <= GAP
 }
 
 /// Opens a run that is to be used, and returns it. If the system refuses, passes it to `put_back`
@@ -166,7 +193,8 @@ mod tests {
     #[test]
     fn turns_are_taken_in_advance_and_come_back_with_time() {
         let turns = AtomicU64::new(0);
-        let taken = |now| (0..2 * TURNS_AT_ONCE).filter(|_| take_turn(&turns, now)).count() as u64;
+        let turn = |now| take(&turns, now, 1, TURNS_AT_ONCE);
+        let taken = |now| (0..2 * TURNS_AT_ONCE).filter(|_| turn(now)).count() as u64;
         assert_eq!([taken(10), taken(10), taken(17), taken(17)], [TURNS_AT_ONCE, 0, 7, 0]);
         assert_eq!(taken(1_000_000), TURNS_AT_ONCE, "and no more after a long time");
     }

@@ -7,11 +7,13 @@
 
 use super::access;
 use super::chunk_notes;
+use super::cut;
 use super::extent_cache::{ExtentCache, Filed};
 use super::in_hand::{self, InHand};
 use super::neighbours::{left_neighbour, right_neighbour};
 use super::source::Source;
 use super::spares::Spares;
+use super::waiting::Waiting;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
@@ -24,6 +26,7 @@ pub(in crate::back) struct FreeRuns {
     dirty: ExtentCache,
     muzzy: ExtentCache,
     retained: ExtentCache,
+    waiting: Waiting,
     spares: Spares,
     source: Source,
     /// Whether free neighbours are merged when they are filed.
@@ -34,13 +37,6 @@ pub(in crate::back) struct FreeRuns {
     away: usize,
 }
 
-/// A run cut into three.
-struct Cut {
-    lead: Option<InHand>,
-    wanted: InHand,
-    behind: Option<InHand>,
-}
-
 impl FreeRuns {
     /// Writes the free runs of an arena, of which there are none yet, to `place`.
     pub(crate) fn begin_at(place: Place<Self>, arena: u32, provider: &'static dyn PageProvider) {
@@ -48,6 +44,7 @@ impl FreeRuns {
             dirty: ExtentCache::new(ExtentState::Dirty),
             muzzy: ExtentCache::new(ExtentState::Muzzy),
             retained: ExtentCache::new(ExtentState::Retained),
+            waiting: Waiting::NONE,
             spares: Spares::new(arena),
             source: Source::new(provider, options::current().dss),
             merges: true,
@@ -69,6 +66,7 @@ impl FreeRuns {
     /// Sets the provider of more pages. With `merges`, free neighbours are merged when they are
     /// filed. Otherwise extent hooks are asked first.
     pub(crate) fn set_provider(&mut self, provider: &'static dyn PageProvider, merges: bool) {
+        self.end_waiting();
         self.source.set_provider(provider);
         self.merges = merges;
     }
@@ -78,6 +76,11 @@ impl FreeRuns {
     /// The number of pages of the free runs in a state.
     pub(crate) fn pages(&self, state: ExtentState) -> usize {
         self.list(state).pages()
+    }
+
+    /// The number of pages of the free runs without memory, with those that wait.
+    pub(crate) fn without_memory(&self) -> usize {
+        self.retained.pages() + self.waiting.pages()
     }
 
     /// The free runs of a size class in a state.
@@ -124,7 +127,7 @@ impl FreeRuns {
 
     /// The number of mapped pages that have memory.
     pub(crate) fn held(&self) -> usize {
-        self.mapped.saturating_sub(self.retained.pages())
+        self.mapped.saturating_sub(self.without_memory())
     }
 
     /// The number of pages of runs that are in hand outside of the lock.
@@ -196,7 +199,8 @@ impl FreeRuns {
         self.cut(run, pages, align)
     }
 
-    /// Takes a run without memory, of the free ones or from the provider.
+    /// Takes a run without memory, of the free ones or from the provider. Runs that wait are used
+    /// only if there is no other.
     pub(crate) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<InHand> {
         self.take(ExtentState::Retained, pages, align, usize::MAX)
             .or_else(|| self.reserve(pages, align))
@@ -226,24 +230,15 @@ impl FreeRuns {
     /// Cuts a run after its first `pages` pages and returns the rest, or `None` if there is no rest
     /// or no record for it.
     pub(crate) fn cut_off(&mut self, run: &InHand, pages: usize) -> Option<InHand> {
-        if run.pages() <= pages {
-            return None;
-        }
-        let record = self.spares.take()?;
-        Some(run.split_off(pages, record))
+        cut::cut_off(&mut self.spares, run, pages)
     }
 
     /// Cuts an aligned part out of a run, and lists the rest again. If the part does not fit or
     /// there is no record, lists all of the run again and returns `None`.
     pub(crate) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
-        match self.cut_out(run, pages, align) {
+        match cut::cut_out(&mut self.spares, run, pages, align) {
             Ok(cut) => {
-                if let Some(lead) = cut.lead {
-                    self.list_again(lead);
-                }
-                if let Some(behind) = cut.behind {
-                    self.list_again(behind);
-                }
+                cut.lead.into_iter().chain(cut.behind).for_each(|part| self.list_again(part));
                 Some(cut.wanted)
             }
             Err(whole) => {
@@ -261,7 +256,7 @@ impl FreeRuns {
         pages: usize,
         align: usize,
     ) -> Option<(InHand, Option<InHand>)> {
-        match self.cut_out(run, pages, align) {
+        match cut::cut_out(&mut self.spares, run, pages, align) {
             Ok(cut) => {
                 if let Some(lead) = cut.lead {
                     self.file(lead, ExtentState::Dirty);
@@ -273,20 +268,6 @@ impl FreeRuns {
                 None
             }
         }
-    }
-
-    #[inline]
-    fn cut_out(&mut self, run: InHand, pages: usize, align: usize) -> Result<Cut, InHand> {
-        let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
-            return Err(run);
-        };
-        let lead = (begin - run.base()) >> LG_PAGE;
-        let (lead, wanted) = match if lead > 0 { self.cut_off(&run, lead) } else { None } {
-            Some(wanted) => (Some(run), wanted),
-            None => (None, run),
-        };
-        let behind = self.cut_off(&wanted, pages);
-        Ok(Cut { lead, wanted, behind })
     }
 
     /// Makes `right`, which begins where the run ends, a part of the run.
@@ -327,6 +308,21 @@ impl FreeRuns {
         self.list_mut(state).insert(run);
     }
 
+    /// Lets a closed run without memory wait, and files the one that leaves for it. A run that is
+    /// not closed is filed.
+    pub(crate) fn wait(&mut self, run: InHand) {
+        let waits = self.merges && run.marks.is_closed();
+        let left = if waits { self.waiting.exchange(run) } else { Some(run) };
+        left.into_iter().for_each(|left| self.file(left, ExtentState::Retained));
+    }
+
+    /// Files all runs that wait.
+    pub(crate) fn end_waiting(&mut self) {
+        while let Some(run) = self.waiting.take_oldest() {
+            self.file(run, ExtentState::Retained);
+        }
+    }
+
     /// Uncounts a run whose addresses were given back or lost. The run has left the page map.
     pub(crate) fn forget(&mut self, run: InHand) {
         chunk_notes::forget_lost_chunks(&run);
@@ -337,12 +333,13 @@ impl FreeRuns {
 
     // --- reserving ---
 
-    /// Reserves a run of new addresses.
+    /// Reserves a run of new addresses. Takes one of those that waited if there are none.
     fn reserve(&mut self, pages: usize, align: usize) -> Option<InHand> {
         let record = self.spares.take()?;
         let Some((got, chunk)) = self.source.reserve(pages, align) else {
             self.spares.put(record);
-            return None;
+            self.end_waiting();
+            return self.take(ExtentState::Retained, pages, align, usize::MAX);
         };
         let run = self.hold_new(record, &got, chunk);
         if chunk == pages { Some(run) } else { self.cut(run, pages, align) }
@@ -391,6 +388,7 @@ impl FreeRuns {
     /// Checks the lists of all states, and that the page map leads to their runs.
     #[cfg(any(test, feature = "checks"))]
     pub(crate) fn check(&self) {
+        self.waiting.check();
         for cache in [&self.dirty, &self.muzzy, &self.retained] {
             cache.check(|run| crate::ground::holds::holds(page_map::leads_to(run)));
         }

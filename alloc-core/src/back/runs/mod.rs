@@ -6,6 +6,7 @@ pub(crate) mod neighbours;
 pub(crate) mod in_use;
 #[allow(unsafe_code)]
 pub(crate) mod spares;
+mod cut;
 pub(crate) mod extent_heap;
 pub(crate) mod extent_cache;
 #[allow(unsafe_code)]
@@ -18,6 +19,7 @@ pub(crate) mod growth;
 pub(crate) mod reserved;
 #[allow(unsafe_code)]
 pub(crate) mod source;
+pub(crate) mod waiting;
 pub(crate) mod free_runs;
 #[allow(unsafe_code)]
 pub(crate) mod low_runs;

@@ -84,6 +84,13 @@ impl ArenaPages {
         self.allocator.free(extent);
     }
 
+    /// Whether the memory of a large block is given back when the block is freed. The hooks of an
+    /// arena are asked only about those that are too long to be kept.
+    pub(crate) fn is_purged_at_once(&mut self, extent: &Extent) -> bool {
+        self.allocator.aging().is_oversized(extent.bytes())
+            || (!self.allocator.is_hooked() && access::is_to_wait(extent))
+    }
+
     /// As [`ArenaPages::free_large`], but returns a batch that the caller purges now.
     pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
         self.large.remove(extent.pages());

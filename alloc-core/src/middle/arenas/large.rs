@@ -106,7 +106,7 @@ fn fresh(memory: Memory, filled: usize) -> Memory {
 pub(crate) fn free(extent: &'static Extent) {
     let Some(arena) = arena_list::by_id(extent.arena()) else { return };
     let mut pages = arena.pages.lock();
-    if !pages.allocator.aging().is_oversized(extent.bytes()) || arena.waits_for_hook() {
+    if !pages.is_purged_at_once(extent) || arena.waits_for_hook() {
         pages.free_large(extent);
         drop(pages);
         return arena.purge_if_at_once();
