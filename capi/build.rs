@@ -14,6 +14,14 @@ fn main() {
     if ["x86_64", "aarch64"].contains(&arch.as_str()) {
         name_in_shared_object("dlopen", "lumalloc_dlopen");
         name_in_shared_object("dlmopen", "lumalloc_dlmopen");
+        for [name, function] in [
+            ["setrlimit", "lumalloc_setrlimit"],
+            ["setrlimit64", "lumalloc_setrlimit"],
+            ["prlimit", "lumalloc_prlimit"],
+            ["prlimit64", "lumalloc_prlimit"],
+        ] {
+            name_in_shared_object(name, function);
+        }
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
             name_in_shared_object("__register_atfork", "lumalloc_register_atfork");
         }

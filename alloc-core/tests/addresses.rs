@@ -42,6 +42,7 @@ fn limit_addresses(more: usize) {
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: the limit is readable.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    control::limits::note_addresses();
 }
 
 #[test]

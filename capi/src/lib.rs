@@ -13,6 +13,7 @@
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `atfork` | `__register_atfork`, in the shared object only |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
+//! | `limits` | `setrlimit` and `prlimit`, in the shared object only |
 //! | [`monitor`] | `lumalloc_monitor_start`, `lumalloc_monitor_stop` |
 //! | [`region`] | `vmopen`, `vmalloc` and the other names of `vmalloc.h` |
 //! | [`walk`] | `lumalloc_walk`, `lumalloc_map`, `lumalloc_map_at` |
@@ -44,6 +45,9 @@ pub mod glibc;
 mod die;
 #[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
 mod lifecycle;
+#[allow(unsafe_code, reason = "C interface: a system call for the caller")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod limits;
 #[allow(unsafe_code, reason = "C interface: a name from the caller")]
 pub mod monitor;
 #[allow(unsafe_code, reason = "C interface: a name from the caller")]

@@ -310,6 +310,16 @@ fn after_a_burst_under_a_limit_of_address_space_others_have_the_addresses() {
     }
 }
 
+/// Without a refusal that would tell the library of the limit.
+#[test]
+fn a_limit_of_address_space_that_the_program_sets_is_known_at_once() {
+    let _alone = alone();
+    let program = cc("proc_late_limit.c", &[]);
+    for call in [&[][..], &["prlimit"]] {
+        assert_eq!(Run::preloaded(&program).args(call).stdout(), "done\n", "{call:?}");
+    }
+}
+
 /// As libfaketime does.
 #[test]
 fn a_library_s_clock_may_allocate_at_its_first_call() {

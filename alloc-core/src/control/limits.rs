@@ -8,6 +8,7 @@
 //! calls the callback. If neither helps, it fails with NULL and ENOMEM.
 
 use crate::back::aging::{held, limit, refusals, soft_limit};
+use crate::back::runs::source;
 use crate::front::life::thread_begin::real_cache;
 use crate::front::miss::limit_callback;
 use core::ffi::c_void;
@@ -35,6 +36,21 @@ pub fn soft() -> usize {
 pub fn set_soft(bytes: usize) {
     real_cache();
     soft_limit::set(bytes);
+}
+
+/// Notes the limits of addresses that the process has now (`RLIMIT_AS` and `RLIMIT_DATA`), under
+/// which arenas keep fewer addresses without memory. The library asks for them when it begins, when
+/// the system has refused addresses, and again as long as there was a limit. A program that sets a
+/// limit calls this afterwards. One that runs with the shared object need not, because its
+/// `setrlimit` and `prlimit` do.
+///
+/// ```
+/// use lumalloc::control::limits;
+/// // After a call of setrlimit(RLIMIT_AS, …).
+/// limits::note_addresses();
+/// ```
+pub fn note_addresses() {
+    source::note_address_limit();
 }
 
 /// Returns the hard bound in bytes, where 0 means none.

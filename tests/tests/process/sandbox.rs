@@ -58,7 +58,7 @@ fn a_program_in_a_sandbox_needs_no_call_that_the_table_does_not_name() {
 fn a_sandbox_that_forbids_what_the_table_names_ends_the_program() {
     let _alone = alone();
     let calls = calls_without(NO_FILES);
-    for call in ["clock_gettime", "getrandom", "membarrier", "mincore", "mremap", "prlimit64"] {
+    for call in ["clock_gettime", "getrandom", "membarrier", "mincore", "mremap"] {
         let others: Vec<String> = calls.iter().filter(|made| *made != call).cloned().collect();
         let said = sandboxed(NO_FILES, &others);
         assert!(said.starts_with(&format!("refused: {call}, ")), "{call}: {said}");
@@ -69,6 +69,17 @@ fn a_sandbox_that_forbids_what_the_table_names_ends_the_program() {
     let with_threads = NO_FILES.replace("background_thread_auto:false,", "");
     let said = sandboxed(&with_threads, &calls);
     assert!(said.starts_with("refused: "), "the table names more for a thread: {said}");
+}
+
+/// As those of OpenSSH's server and of chronyd do.
+#[test]
+fn a_sandbox_may_forbid_to_ask_for_limits() {
+    let _alone = alone();
+    let calls = calls_without("");
+    let others: Vec<String> = calls.into_iter().filter(|call| call != "prlimit64").collect();
+    for options in ["tcache:true", "hardened:true", "retain:false"] {
+        assert_eq!(sandboxed(options, &others), "done\n", "{options}");
+    }
 }
 
 #[test]

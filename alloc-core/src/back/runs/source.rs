@@ -24,14 +24,21 @@ const KEPT_PART: usize = 16;
 static KEPT_UNDER_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Notes the most bytes of addresses that the process may have now, in all or of writable ones. A
-/// program may set both at any time, so this is called at the start, at each reservation, and by
-/// each decay pass.
+/// program may set both at any time, and a sandbox may end a process that asks for them. So this is
+/// called at the start, when the program sets them, and when the system has refused addresses.
 pub(crate) fn note_address_limit() {
     let kept = match os::address_limit().min(os::data_limit()) {
         usize::MAX => usize::MAX,
         bytes => ((bytes / KEPT_PART) >> LG_PAGE).max(FIRST_CHUNK),
     };
     KEPT_UNDER_LIMIT.store(kept, Relaxed);
+}
+
+/// As [`note_address_limit`], in a process that had a limit: it may be another one now.
+pub(crate) fn note_changed_limit() {
+    if are_addresses_limited() {
+        note_address_limit();
+    }
 }
 
 /// Returns whether the process had a limit of addresses when that was last noted.
@@ -147,8 +154,11 @@ impl Source {
 
     fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<(Reserved, usize)> {
         let bytes = pages << LG_PAGE;
-        note_address_limit();
-        let got = self.provider.reserve_by(self.dss, bytes, align)?;
+        note_changed_limit();
+        let Some(got) = self.provider.reserve_by(self.dss, bytes, align) else {
+            note_address_limit();
+            return None;
+        };
         if !page_map::cover(got.base.as_ptr().expose_provenance(), bytes) {
             // SAFETY: just reserved, and no other code knows it. If refused, it stays unused.
             if !unsafe { self.provider.release(got.base, bytes) } {

@@ -171,7 +171,7 @@ fn shortest(times: impl Iterator<Item = isize>) -> Option<isize> {
 }
 
 fn run(now: u64) -> Option<u64> {
-    source::note_address_limit();
+    source::note_changed_limit();
     let live = arena_list::all().filter(|arena| arena.is_live());
     if let Some(shortest) = shortest(live.map(Arena::decay_ms)) {
         arena_settings::set_shortest_decay_ms(shortest);
