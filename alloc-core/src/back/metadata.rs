@@ -2,9 +2,9 @@
 //!
 //! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an
 //! arena, it stays one, and it is never unmapped. Therefore lock-free code may look at a record
-//! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
-//! by size. In the hardened tier no thread may touch the first and the last page of each chunk, so
-//! that a write that runs on from a block beside it faults.
+//! that has just been given up. Only plain arrays (the stacks of thread caches, the places of
+//! tables) are recycled here, by size. In the hardened tier no thread may touch the first and the
+//! last page of each chunk, so that a write that runs on from a block beside it faults.
 
 use super::system::page_provider::PageProvider;
 use super::system::provider::system::system;
@@ -24,7 +24,7 @@ pub(crate) const CHUNK: usize = 2 << 20;
 const CHUNK_MIN: usize = 64 << 10;
 
 /// Arrays hold 2^n words, where n is below this.
-const ARRAY_CLASSES: usize = 16;
+const ARRAY_CLASSES: usize = 20;
 
 /// The state and its lock, which fork takes too.
 pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(LockRank::Metadata, State::new());

@@ -14,6 +14,9 @@ pub(crate) mod system;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod metadata;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod record_table;
 pub(crate) mod map;
 #[cfg(not(loom))]
 pub(crate) mod runs;

@@ -4,6 +4,7 @@
 pub(crate) mod facade;
 pub(crate) mod volume;
 pub(crate) mod cold_bin;
+pub(crate) mod caches_of_thread;
 #[allow(unsafe_code)]
 mod word_of_thread;
 #[allow(unsafe_code)]

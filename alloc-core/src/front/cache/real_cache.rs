@@ -1,14 +1,16 @@
 //! A thread cache with bins that hold blocks: what the fast paths touch, the owner of its slabs,
 //! and what the slow paths remember of each bin.
 
+use super::caches_of_thread::OfThread;
 use super::cold_bin::ColdBin;
 use super::emptied::Emptied;
 use super::facade::Facade;
-use super::thread::{self, OfThread};
+use super::thread;
 use super::volume::Volume;
 #[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::back::metadata::Recycled;
+use crate::back::record_table::Numbered;
 use crate::front::bins::cache_bin::{CacheBin, Slot};
 use crate::front::bins::thread_cache::{BINS, Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
@@ -67,7 +69,7 @@ pub(crate) struct RealCache {
 }
 
 // SAFETY: only the cache's thread touches the cells, or the holder of the registry's lock once that
-// thread has ended. The rest is atomic or locked.
+// thread has ended. The owner's lock guards the ledger's table. The rest is atomic or locked.
 unsafe impl Sync for RealCache {}
 
 /// The initial state of every cache. It is copied, because a record of 9 KB built on the stack
@@ -362,14 +364,20 @@ impl RealCache {
     }
 }
 
+impl Numbered for RealCache {
+    #[inline]
+    fn number(&self) -> u32 {
+        self.owner.home.get().id()
+    }
+}
+
 impl OfThread for RealCache {
     fn next_of_thread(&self) -> &Cell<Option<&'static RealCache>> {
         &self.next_of_thread
     }
 
-    #[inline]
-    fn is_for(&self, arena: u32) -> bool {
-        self.owner.home.is_bound() && self.owner.home.get().id() == arena
+    fn is_bound(&self) -> bool {
+        self.owner.home.is_bound()
     }
 
     fn volume_of_thread(&self) -> Volume {

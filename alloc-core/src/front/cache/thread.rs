@@ -7,6 +7,7 @@
 //! bytes past the caches (large blocks, and small ones uncached) are counted here, at each call. A
 //! thread knows its caches through [`OfThread`] only.
 
+use super::caches_of_thread::{CachesOfThread, OfThread};
 use super::volume::Volume;
 use super::word_of_thread::WordOfThread;
 use crate::back::metadata::Recycled;
@@ -21,9 +22,6 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
-/// Arenas whose caches a thread finds at one look.
-const NEAR: usize = 8;
-
 /// When a thread moves the cells that the program may read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moves {
@@ -35,23 +33,10 @@ pub(crate) enum Moves {
     Always,
 }
 
-/// What a thread needs from each of its caches.
-pub(crate) trait OfThread: 'static {
-    /// Returns the link to the next cache of the same thread.
-    fn next_of_thread(&self) -> &Cell<Option<&'static Self>>;
-    /// Returns whether the cache is bound to an arena.
-    fn is_for(&self, arena: u32) -> bool;
-    /// Returns the bytes that the thread got from the cache and gave back to it.
-    fn volume_of_thread(&self) -> Volume;
-}
-
 /// The record of a thread whose caches are of type `C`.
 pub(crate) struct Thread<C: 'static> {
     word: WordOfThread,
-    /// Its caches, linked, the newest first.
-    first: Cell<Option<&'static C>>,
-    /// Caches by the low bits of their arena's index.
-    near: [Cell<Option<&'static C>>; NEAR],
+    caches: CachesOfThread<C>,
     /// The arena that it is bound to for good.
     bound: Cell<Option<&'static Arena>>,
     /// Bytes past its caches.
@@ -93,8 +78,7 @@ impl<C: OfThread> Thread<C> {
     pub(super) fn new(next: *mut Thread<C>) -> Thread<C> {
         Thread {
             word: WordOfThread::new(),
-            first: Cell::new(None),
-            near: [const { Cell::new(None) }; NEAR],
+            caches: CachesOfThread::new(),
             bound: Cell::new(None),
             past: [const { OwnedCount::new() }; 2],
             cells: [const { AtomicU64::new(0) }; 2],
@@ -147,8 +131,7 @@ impl<C: OfThread> Thread<C> {
     }
 
     fn reset(&self) {
-        self.first.set(None);
-        self.near.iter().for_each(|near| near.set(None));
+        self.caches.clear();
         self.past.iter().for_each(|past| past.add(past.get().wrapping_neg()));
         self.cells.iter().for_each(|cell| cell.store(0, Relaxed));
         self.moves.set(Moves::Never);
@@ -162,7 +145,18 @@ impl<C: OfThread> Thread<C> {
 
     /// Adds a cache. Called by the record's thread.
     pub(crate) fn add_cache(&self, cache: &'static C) {
-        cache.next_of_thread().set(self.first.replace(Some(cache)));
+        self.caches.add(cache);
+    }
+
+    /// Notes that one of its caches was bound to its arena. Called by the record's thread.
+    pub(crate) fn note_bound(&self, cache: &'static C) {
+        self.caches.note_bound(cache);
+    }
+
+    /// Checks how its caches are found. Called by the record's thread.
+    #[cfg(any(test, feature = "checks"))]
+    pub(crate) fn check_caches(&self) {
+        self.caches.check();
     }
 
     /// Notes the arena that the thread is bound to, where it is counted already.
@@ -175,21 +169,15 @@ impl<C: OfThread> Thread<C> {
         self.cache_for(self.bound.get()?.id())
     }
 
-    /// Returns the thread's caches.
+    /// Returns the thread's caches, first the one that it began with.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &'static C> + use<C> {
-        core::iter::successors(self.first.get(), |cache| cache.next_of_thread().get())
+        self.caches.all()
     }
 
     /// Returns the thread's cache that is bound to an arena.
     #[inline]
     pub(crate) fn cache_for(&self, arena: u32) -> Option<&'static C> {
-        let near = self.near.get(arena as usize % NEAR)?;
-        if let Some(cache) = near.get().filter(|cache| cache.is_for(arena)) {
-            return Some(cache);
-        }
-        let found = self.caches().find(|cache| cache.is_for(arena))?;
-        near.set(Some(found));
-        Some(found)
+        self.caches.of(arena)
     }
 
     /// Returns the thread's number, which no other thread ever has.
@@ -398,33 +386,8 @@ impl<C> Recycled for Thread<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::caches_of_thread::tests::{Fake, fake};
     use super::*;
-
-    /// A cache of an arena, with a volume that the test sets.
-    struct Fake {
-        next: Cell<Option<&'static Fake>>,
-        arena: u32,
-        volume: Cell<Volume>,
-    }
-
-    impl OfThread for Fake {
-        fn next_of_thread(&self) -> &Cell<Option<&'static Fake>> {
-            &self.next
-        }
-
-        fn is_for(&self, arena: u32) -> bool {
-            self.arena == arena
-        }
-
-        fn volume_of_thread(&self) -> Volume {
-            self.volume.get()
-        }
-    }
-
-    fn fake(arena: u32) -> &'static Fake {
-        let volume = Cell::new(Volume::default());
-        Box::leak(Box::new(Fake { next: Cell::new(None), arena, volume }))
-    }
 
     fn thread_with(caches: &[&'static Fake]) -> Thread<Fake> {
         let thread = Thread::new(core::ptr::null_mut());
@@ -434,18 +397,6 @@ mod tests {
 
     fn cells(thread: &Thread<Fake>) -> [u64; 2] {
         thread.cells.each_ref().map(|cell| cell.load(Relaxed))
-    }
-
-    #[test]
-    fn each_arena_s_cache_is_found_also_where_arenas_share_a_near_place() {
-        let near = NEAR as u32;
-        let thread = thread_with(&[fake(1), fake(1 + near), fake(2)]);
-        let order: Vec<u32> = thread.caches().map(|cache| cache.arena).collect();
-        assert_eq!(order, [2, 1 + near, 1], "the newest first");
-        for arena in [1, 1 + near, 1, 2, 1 + near] {
-            assert_eq!(thread.cache_for(arena).map(|cache| cache.arena), Some(arena));
-        }
-        assert!(thread.cache_for(3).is_none());
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! the passes over idle caches, and before another thread needs a new record.
 
 use super::may_start;
+use crate::front::cache::caches_of_thread::OfThread;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::registry;
-use crate::front::cache::thread::OfThread;
 use crate::front::supply::{arrays, flush};
 use crate::ground::size_class::SizeClass;
 use crate::middle::passes::idle_owner;
@@ -28,6 +28,8 @@ pub(crate) fn empty(cache: &'static RealCache) {
 
 /// Gives the record and the caches of a thread back: the calling one, or one that has ended.
 pub(super) fn of_thread(thread: &'static Thread) {
+    #[cfg(feature = "checks")]
+    thread.check_caches();
     thread.caches().for_each(empty);
     let mut next = thread.caches().next();
     while let Some(cache) = next {

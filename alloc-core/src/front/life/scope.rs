@@ -62,10 +62,16 @@ pub(crate) fn move_to(arena: &'static Arena) -> bool {
     true
 }
 
-/// Returns the thread's cache whose present arena is `arena`, and binds it there.
+/// Returns the cache that the thread began with, if its present arena is `arena`, and binds it
+/// there.
 fn stay(thread: &'static Thread, arena: &'static Arena) -> Option<&'static RealCache> {
-    let cache = thread.caches().find(|cache| core::ptr::eq(cache.owner.home.get(), arena))?;
-    cache.owner.home.bind(true);
+    let cache = thread.caches().next()?;
+    let home = &cache.owner.home;
+    if home.is_bound() || !core::ptr::eq(home.get(), arena) {
+        return None;
+    }
+    home.bind(true);
+    thread.note_bound(cache);
     Some(cache)
 }
 
@@ -77,4 +83,38 @@ fn add_cache(like: &'static RealCache, arena: &'static Arena) -> Option<&'static
     thread_limits::inherit(cache, like);
     thread.add_cache(cache);
     Some(cache)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middle::arenas::choose_arena;
+    use std::vec::Vec;
+
+    /// The address of the cache of an arena that the calling thread moves to.
+    fn moved_to(arena: &'static Arena) -> usize {
+        assert!(move_to(arena));
+        let cache = current::real_cache().expect("a cache");
+        assert!(core::ptr::eq(cache.owner.home.get(), arena));
+        cache.thread().expect("a thread").check_caches();
+        core::ptr::from_ref(cache).addr()
+    }
+
+    #[test]
+    fn a_thread_has_one_cache_for_each_of_many_arenas() {
+        let thread = std::thread::spawn(|| {
+            let began_with = real_cache().expect("a cache");
+            let mut arenas: Vec<_> = (0..40).filter_map(|_| choose_arena::create()).collect();
+            arenas.iter().for_each(|arena| assert!(moved_to(arena) > 0));
+            // Not bound yet, so no other cache may be made for it.
+            arenas.push(began_with.owner.home.get());
+            let caches: Vec<_> = arenas.iter().map(|arena| moved_to(arena)).collect();
+            assert_eq!(caches.last(), Some(&core::ptr::from_ref(began_with).addr()));
+            let again: Vec<_> = arenas.iter().rev().map(|arena| moved_to(arena)).collect();
+            assert!(again.into_iter().rev().eq(caches));
+            let thread = began_with.thread().expect("a thread");
+            assert_eq!(thread.caches().count(), arenas.len());
+        });
+        thread.join().expect("the thread");
+    }
 }

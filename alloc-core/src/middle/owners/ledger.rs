@@ -7,23 +7,29 @@
 //! A block is charged to the arena of its slab, when it leaves the slab and when it is returned to
 //! it. Refills, flushes and requests are charged to the arena that is the cache's home at the time.
 //! Accounts are made on demand and live for ever, so counts only grow. They are written under the
-//! lock of the cache's owner.
+//! lock of the cache's owner. Once a list is long, a table finds its accounts.
 
 use super::run_cache;
 use crate::back::metadata;
+use crate::back::record_table::{Numbered, RecordTable};
 use crate::ground::counters::OwnedCount;
 use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::middle::arena_counts::MAX_ARENAS;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Lists of accounts: one for each class of blocks, then one for each length of runs that caches
 /// keep.
 pub(crate) const SLOTS: usize = CLASSES + run_cache::LENGTHS;
 const _: () = assert!(SLOTS <= u64::BITS as usize);
+/// The bits of an arena's index.
+const LG_ARENAS: u32 = 12;
+const _: () = assert!(MAX_ARENAS <= 1 << LG_ARENAS);
 
 /// What went between one cache and one arena, in blocks of one class.
 pub(crate) struct Account {
     next: AtomicPtr<Account>,
     arena: u32,
+    number: u32,
     /// Blocks that left the arena's slabs for the cache. Of runs: kept ones that were used again.
     pub(crate) filled: OwnedCount,
     /// Blocks that the cache returned to the arena's slabs.
@@ -46,6 +52,8 @@ pub(crate) struct Ledger {
     /// A bit for each list that has an account.
     used: AtomicU64,
     lists: [AtomicPtr<Account>; SLOTS],
+    /// The accounts of all lists, if one is long. Used under the lock of the cache's owner.
+    table: RecordTable<Account>,
 }
 
 /// Sums over the accounts of one class.
@@ -58,13 +66,14 @@ pub(crate) struct Counts {
 }
 
 /// The account to count on where there is no memory for one. It charges the first arena.
-static LOST: Account = Account::new(0);
+static LOST: Account = Account::new(0, 0);
 
 impl Account {
-    const fn new(arena: u32) -> Account {
+    const fn new(slot: usize, arena: u32) -> Account {
         Account {
             next: AtomicPtr::new(core::ptr::null_mut()),
             arena,
+            number: Account::number_of(slot, arena),
             filled: OwnedCount::new(),
             flushed: OwnedCount::new(),
             fills: OwnedCount::new(),
@@ -74,6 +83,11 @@ impl Account {
             sent: OwnedCount::new(),
             absorbed: OwnedCount::new(),
         }
+    }
+
+    /// The number of the account of an arena in a list.
+    const fn number_of(slot: usize, arena: u32) -> u32 {
+        (slot as u32) << LG_ARENAS | arena
     }
 
     /// The index of the account's arena.
@@ -89,11 +103,18 @@ impl Account {
     }
 }
 
+impl Numbered for Account {
+    fn number(&self) -> u32 {
+        self.number
+    }
+}
+
 impl Ledger {
     pub(crate) const fn new() -> Ledger {
         Ledger {
             used: AtomicU64::new(0),
             lists: [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS],
+            table: RecordTable::new(),
         }
     }
 
@@ -109,7 +130,10 @@ impl Ledger {
     }
 
     /// The accounts of a list, that of the home first.
-    pub(crate) fn accounts(&self, slot: usize) -> impl Iterator<Item = &'static Account> {
+    pub(crate) fn accounts(
+        &self,
+        slot: usize,
+    ) -> impl Iterator<Item = &'static Account> + Clone + use<'_> {
         core::iter::successors(self.first(slot), |account| account.next())
     }
 
@@ -119,6 +143,11 @@ impl Ledger {
             filled: sum.filled + account.filled.get(),
             flushed: sum.flushed + account.flushed.get(),
         })
+    }
+
+    /// The accounts of all lists.
+    fn all(&self) -> impl Iterator<Item = &'static Account> + Clone {
+        (0..SLOTS).flat_map(|slot| self.accounts(slot))
     }
 
     #[inline]
@@ -172,10 +201,16 @@ impl Ledger {
             .sum()
     }
 
+    /// Checks how accounts are found. Called under the lock of the cache's owner.
+    #[cfg(any(test, feature = "checks"))]
+    pub(crate) fn check(&self) {
+        self.table.check(self.all());
+    }
+
     #[cold]
     #[inline(never)]
     fn find(&self, slot: usize, arena: u32) -> Option<&'static Account> {
-        let known = self.accounts(slot).find(|account| account.arena == arena);
+        let known = self.table.find(Account::number_of(slot, arena), self.accounts(slot));
         known.or_else(|| self.add(slot, arena))
     }
 
@@ -185,7 +220,7 @@ impl Ledger {
         // So aligned an account lies in at most two cache lines, which no other thread writes to.
         let memory = metadata::allocate(size_of::<Account>(), 16)?.cast::<Account>();
         // SAFETY: fresh memory of the right size and alignment.
-        unsafe { memory.write(Account::new(arena)) };
+        unsafe { memory.write(Account::new(slot, arena)) };
         let link = match self.first(slot) {
             Some(first) => &first.next,
             None => list,
@@ -196,6 +231,7 @@ impl Ledger {
         // Release: pairs with the Acquire in `first` and `next`.
         link.store(memory.as_ptr(), Ordering::Release);
         self.used.store(self.used() | 1 << slot, Ordering::Relaxed);
+        self.table.add(account, self.accounts(slot), self.all());
         Some(account)
     }
 
@@ -261,5 +297,22 @@ mod tests {
         let now = [0, 1, 2].map(|arena| requests(&ledger, arena, 170));
         assert_eq!(now, [105, 60, 5]);
         assert_eq!(ledger.accounts(3).count(), 3);
+    }
+
+    #[test]
+    fn the_accounts_of_many_arenas_are_found_in_whatever_order_homes_change() {
+        let ledger = Ledger::new();
+        ledger.settle(3, 0, || 0);
+        for arena in (0..1000).chain((0..1000).rev()) {
+            ledger.of(3, arena).flushed.add(1);
+            ledger.of(4, arena).filled.add(1);
+            ledger.check();
+            if arena % 7 == 0 {
+                ledger.settle(3, arena, || 0);
+            }
+        }
+        assert_eq!([3, 4].map(|slot| ledger.accounts(slot).count()), [1000; 2]);
+        assert!(ledger.accounts(3).all(|account| account.flushed.get() == 2));
+        assert!(ledger.accounts(4).all(|account| account.filled.get() == 2));
     }
 }

@@ -10,7 +10,9 @@ use crate::middle::owners::owner;
 /// but that of the pass.
 pub(crate) fn check_all() {
     for owner in owner::all() {
-        owner.state.lock().check(owner.id());
+        let state = owner.state.lock();
+        state.check(owner.id());
+        owner.ledger.check();
     }
     arena_list::all().for_each(check_arena);
 }
