@@ -1,5 +1,6 @@
 //! What is read from one ELF file: where its parts are loaded, its symbols and its sections.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ struct Segment {
     offset: u64,
     size: u64,
     address: u64,
+    /// Its bytes in memory. In a file of debug information alone it has fewer in the file.
+    memory: u64,
     is_code: bool,
 }
 
@@ -83,11 +86,12 @@ impl Image {
         segment.address.checked_add(offset - segment.offset)
     }
 
-    /// The first address of the code, rounded down to a page: for a file that has only debug
-    /// information, in which parts have no places.
-    pub(super) fn code(&self) -> Option<u64> {
-        let code = self.segments.iter().find(|segment| segment.is_code)?;
-        Some(code.address & !0xfff)
+    /// The addresses of the code, the first one rounded down to a page: for a file that has only
+    /// debug information, in which parts have no places. None if the code has several parts.
+    pub(super) fn code(&self) -> Option<Range<u64>> {
+        let mut code = self.segments.iter().filter(|segment| segment.is_code);
+        let only = code.next().filter(|_| code.next().is_none())?;
+        Some(only.address & !0xfff..only.address.checked_add(only.memory)?)
     }
 
     /// Whether it has any symbols of functions.
@@ -161,7 +165,8 @@ fn segments(file: &File<'_>) -> Vec<Segment> {
             segment.flags(),
             object::SegmentFlags::Elf { p_flags, .. } if p_flags.contains(object::elf::PF_X)
         );
-        Segment { offset, size, address: segment.address(), is_code }
+        let (address, memory) = (segment.address(), segment.size());
+        Segment { offset, size, address, memory, is_code }
     };
     file.segments().map(segment).collect()
 }

@@ -9,8 +9,10 @@ mod library;
 mod dwarf;
 mod types;
 mod module;
+mod text;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -28,6 +30,7 @@ use module::Module;
 pub use module::Search;
 pub(crate) use overloads::Exact;
 use overloads::{KnownBy, Overloads};
+use text::texts;
 
 /// What the system adds to the path of a file that was replaced or removed.
 const DELETED: &str = " (deleted)";
@@ -152,13 +155,13 @@ impl Symbols {
         let (mut places, mut offset): (Vec<Place>, u64) = (Vec::new(), 0);
         let module = location.mapping.and_then(|index| self.files.of_mapping(index));
         if let Some((module, index)) = module.zip(location.mapping) {
-            let found = module.places(location.address, &mappings[index]);
+            let mapping = &mappings[index];
+            let found = module.places(location.address, mapping, &self.files.texts[index]);
+            let file = present_path(&mapping.file);
+            let reason = module.reason(&found, file, self.is_program(index));
             (places, offset) = (found.places, found.offset);
-            if let Some(advice) =
-                found.is_bare.then(|| module.advice(self.is_program(index))).flatten()
-                && !self.notes.contains(&advice)
-            {
-                self.notes.push(advice);
+            if let Some(reason) = reason.filter(|reason| !self.notes.contains(reason)) {
+                self.notes.push(reason);
             }
         }
         if places.is_empty() {
@@ -197,6 +200,8 @@ struct Files {
     program: Option<usize>,
     /// For each mapping, whether it is of the program's file.
     is_program: Vec<bool>,
+    /// For each mapping, where all code of its file lies.
+    texts: Vec<Range<u64>>,
 }
 
 impl Files {
@@ -205,7 +210,8 @@ impl Files {
     fn find(profile: &Profile, search: &Search, notes: &mut Vec<String>) -> Files {
         let bare = profile.locations.iter().filter(|location| location.lines.is_empty());
         let used: HashSet<usize> = bare.filter_map(|location| location.mapping).collect();
-        let mut files = Files { program: program(&profile.mappings), ..Files::default() };
+        let (program, texts) = (program(&profile.mappings), texts(&profile.mappings));
+        let mut files = Files { program, texts, ..Files::default() };
         let mut known: HashMap<(PathBuf, &str), usize> = HashMap::new();
         for (index, mapping) in profile.mappings.iter().enumerate() {
             let is_program = is_same_file(mapping, files.program, &profile.mappings);

@@ -1,5 +1,6 @@
 //! A program or a library of the profile: its file, and where its debug information is.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::demangle::{demangle, is_legacy_rust, is_rest, may_be_rust};
@@ -39,6 +40,8 @@ pub(super) struct Found {
     pub(super) offset: u64,
     /// Whether a function has no name.
     pub(super) is_bare: bool,
+    /// Whether the reason is that the profile lacks mappings of the code.
+    pub(super) lacks_text: bool,
 }
 
 /// The files of one mapping.
@@ -79,9 +82,21 @@ impl Module {
         module
     }
 
+    /// What the user should know if addresses have no names: that mappings of the code are missing,
+    /// or what [`advice`](Module::advice) says.
+    pub(super) fn reason(&self, found: &Found, file: &str, is_program: bool) -> Option<String> {
+        let lacks_text = found.lacks_text.then(|| {
+            format!(
+                "{file}: it is gone or was replaced, and the profile does not have all mappings of \
+                 its code; its addresses have no names"
+            )
+        });
+        lacks_text.or_else(|| found.is_bare.then(|| self.advice(is_program)).flatten())
+    }
+
     /// What the user can do if the file's symbols were removed. Libraries of distributions have
     /// those of their interface, which is no reason for a message.
-    pub(super) fn advice(&self, is_program: bool) -> Option<String> {
+    fn advice(&self, is_program: bool) -> Option<String> {
         let own = self.own.as_ref().filter(|own| is_program || !own.has_symbols())?;
         let file = match own.build_id().split_at_checked(2) {
             Some((first, rest)) if !rest.is_empty() => {
@@ -119,21 +134,28 @@ impl Module {
         self.own = Some(own);
     }
 
-    /// The address in the numbering of the file.
-    fn file_address(&self, address: u64, mapping: &Mapping) -> Option<u64> {
-        let offset = address.checked_sub(mapping.start)?;
+    /// The address in the numbering of the file, all of whose code lies at `text`.
+    fn file_address(&self, address: u64, mapping: &Mapping, text: &Range<u64>) -> Option<u64> {
         match (&self.own, &self.debug_image) {
-            (Some(own), _) => own.address_of(offset.checked_add(mapping.offset)?),
-            (None, Some(debug)) => debug.code()?.checked_add(offset),
+            (Some(own), _) => {
+                own.address_of(address.checked_sub(mapping.start)?.checked_add(mapping.offset)?)
+            }
+            (None, Some(debug)) => {
+                let code = debug.code()?;
+                // Of less than the whole code the beginning may be missing.
+                let is_whole = text.end.checked_sub(text.start)? >= code.end - code.start;
+                address.checked_sub(text.start).filter(|_| is_whole)?.checked_add(code.start)
+            }
             (None, None) => None,
         }
     }
 
-    /// The functions at an address of the process.
-    pub(super) fn places(&self, address: u64, mapping: &Mapping) -> Found {
-        let Some(inside) = self.file_address(address, mapping) else {
+    /// The functions at an address of the process. All code of the file lies at `text`.
+    pub(super) fn places(&self, address: u64, mapping: &Mapping, text: &Range<u64>) -> Found {
+        let Some(inside) = self.file_address(address, mapping, text) else {
             let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
-            return Found { places: vec![self.bare(offset)], offset: 0, is_bare: true };
+            let lacks_text = self.own.is_none() && self.debug_image.is_some();
+            return Found { places: vec![self.bare(offset)], offset: 0, is_bare: true, lacks_text };
         };
         let images = [self.debug_image.as_ref(), self.own.as_ref()];
         let symbols = images.into_iter().flatten().filter_map(|image| image.symbol(inside));
@@ -167,7 +189,7 @@ impl Module {
             }
         }
         let offset = start.map_or(0, |start| (inside + 1).saturating_sub(start));
-        Found { places, offset, is_bare }
+        Found { places, offset, is_bare, lacks_text: false }
     }
 
     /// An address without a name.
@@ -284,7 +306,7 @@ mod tests {
         let mut notes = Vec::new();
         let module = Module::find(&mapping, &library, &Search::default(), &mut notes);
         assert_eq!(notes, [""; 0]);
-        let found = module.places(address + 1, &mapping);
+        let found = module.places(address + 1, &mapping, &(0..0));
         assert_eq!(found.offset, 2);
         found.places.last().and_then(|place| place.function.clone()).expect("a name")
     }
@@ -311,7 +333,7 @@ mod tests {
             let address = u64::from_str_radix(&line[..16], 16).expect("an address");
             let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
             let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
-            let place = module.places(address + 1, &mapping).places.remove(0);
+            let place = module.places(address + 1, &mapping, &(0..0)).places.remove(0);
             assert_eq!(place.function.as_deref(), Some("core::fill"), "{flag}");
             assert!(place.file.ends_with(file) && !place.may_be_rust, "{flag}: {place:?}");
         }
@@ -336,7 +358,7 @@ mod tests {
         let address = u64::from_str_radix(&line[..16], 16).expect("an address");
         let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
         let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
-        let name = |at| module.places(address + at, &mapping).places[0].function.clone();
+        let name = |at| module.places(address + at, &mapping, &(0..0)).places[0].function.clone();
         let is = |at, expected: &str| name(at).as_deref() == Some(expected);
         assert!(is(1, "before") && (2..5).all(|at| is(at, "__start_context")));
         // The end of another function may be a call that does not return.
@@ -361,7 +383,7 @@ mod tests {
         let address = u64::from_str_radix(&line[..16], 16).expect("an address");
         let mapping = Mapping { limit: 1 << 20, ..Mapping::default() };
         let module = Module::find(&mapping, &library, &Search::default(), &mut Vec::new());
-        let found = module.places(address + 1, &mapping);
+        let found = module.places(address + 1, &mapping, &(0..0));
         let place = found.places.last().expect("a place");
         assert_eq!((place.function.as_deref(), place.line), (Some("inner"), 1));
         let types = module.debug().map(super::super::types::of);
