@@ -229,7 +229,7 @@ impl Command<'_> {
     }
 
     fn warn(&self, report: &Report) {
-        for note in report.symbols().notes() {
+        for note in report.notes() {
             tell(format_args!("lumalloc: {}: warning: {note}\n", self.name));
         }
     }

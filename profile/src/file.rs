@@ -54,6 +54,14 @@ impl File {
         written
     }
 
+    /// Removes all bytes, so that the next ones are the first. Returns `false` if they stay.
+    fn empty(&self) -> bool {
+        // SAFETY: the file is open, and only here.
+        let start = unsafe { libc::lseek(self.0, 0, libc::SEEK_SET) };
+        // SAFETY: as above.
+        start == 0 && unsafe { libc::ftruncate(self.0, 0) } == 0
+    }
+
     fn write_from(&self, mut at: libc::off_t, bytes: &[u8]) -> Result<(), c_int> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -185,7 +193,7 @@ pub(crate) fn to_descriptor(
 ) -> Result<(), c_int> {
     keep_errno(|| {
         let file = ManuallyDrop::new(File(descriptor));
-        let mut sink = ToFile { file: &file, error: None };
+        let mut sink = ToFile { file: &file, error: None, is_ours: false };
         let is_whole = write(&mut sink);
         match sink.error {
             None if is_whole => Ok(()),
@@ -198,6 +206,8 @@ pub(crate) fn to_descriptor(
 pub(crate) struct ToFile<'a> {
     pub(crate) file: &'a File,
     pub(crate) error: Option<c_int>,
+    /// Whether nobody else writes to the file, or has read it.
+    pub(crate) is_ours: bool,
 }
 
 impl Sink for ToFile<'_> {
@@ -206,6 +216,10 @@ impl Sink for ToFile<'_> {
             self.error = self.file.write(bytes).err();
         }
         self.error.is_none()
+    }
+
+    fn begin_again(&mut self) -> bool {
+        self.is_ours && self.file.empty()
     }
 }
 

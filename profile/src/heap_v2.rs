@@ -21,7 +21,8 @@
 //! begin with `#` are notes: jeprof leaves out what it does not know.
 
 use crate::mappings;
-use crate::notes;
+use crate::notes::{self, Note};
+use crate::resets;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::threads::{Of, Threads};
@@ -62,6 +63,11 @@ impl Line {
 /// Writes the present profile. With `accumulates`, also what was allocated since the start. Returns
 /// `false` if the sink lost a part.
 pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
+    resets::write(sink, |sink, resets| write_after(resets, sink, accumulates))
+}
+
+/// Writes the profile after so many resets.
+fn write_after(resets: u64, sink: &mut dyn Sink, accumulates: bool) -> bool {
     let lg_sample = observe::lg_profile_sample();
     let mut text = Text::new(sink);
     text.bytes(b"heap_v2/").decimal(1 << lg_sample.min(63)).bytes(b"\n");
@@ -76,16 +82,20 @@ pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
     if let Some(threads) = &mut threads {
         threads.all().for_each(|of| write_thread(&mut text, &of, of.name(), lg_sample));
     }
-    notes::for_each(|name, note| {
-        note.write(name, text.bytes(b"# "));
-        text.bytes(b"\n");
-    });
+    notes::for_each(resets, |name, note| write_note(&mut text, name, note));
     write_stacks(&mut text, threads, lg_sample, accumulates);
+    // As among the first notes, unless the samples were reset meanwhile.
+    write_note(&mut text, "prof.resets.after", Note::Number(resets::count()));
     text.bytes(b"\nMAPPED_LIBRARIES:\n");
     mappings::for_each_piece(|piece| {
         text.bytes(piece);
     });
     text.end()
+}
+
+fn write_note(text: &mut Text<'_>, name: &str, note: Note) {
+    note.write(name, text.bytes(b"# "));
+    text.bytes(b"\n");
 }
 
 /// Writes the line of one thread. Only lines before the first stack may have names.
@@ -165,6 +175,21 @@ mod tests {
             let expected = format!("{first}  t*: 3: 48 [0: 0]\n");
             assert_eq!(String::from_utf8(bytes), Ok(expected));
         }
+    }
+
+    #[test]
+    fn resets_are_counted_before_and_after_the_samples() {
+        let before = resets::count();
+        let mut bytes = Vec::new();
+        assert!(write_after(before.wrapping_sub(2), &mut bytes, true));
+        let text = String::from_utf8(bytes).expect("text");
+        let count = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a note");
+            line.parse::<u64>().expect("a number")
+        };
+        assert_eq!(count("# prof.resets="), before.wrapping_sub(2));
+        // Other tests may reset the samples too.
+        assert!(count("# prof.resets.after=") >= before);
     }
 
     #[test]

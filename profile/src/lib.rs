@@ -32,6 +32,7 @@ pub mod output_file;
 pub mod ranges;
 pub(crate) mod mappings;
 pub(crate) mod notes;
+pub(crate) mod resets;
 #[allow(unsafe_code)]
 pub(crate) mod threads;
 pub mod heap_v2;

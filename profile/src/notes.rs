@@ -34,8 +34,9 @@ impl Note {
     }
 }
 
-/// Calls `see` with each note: its name, and its value at this moment.
-pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
+/// Calls `see` with each note: its name, and its value at this moment. `resets` is the count before
+/// anything was read for the profile.
+pub(crate) fn for_each(resets: u64, mut see: impl FnMut(&'static str, Note)) {
     see("lumalloc", Note::Text(VERSION));
     let mut number = |name, number| see(name, Note::Number(number));
     number("pid", u64::from(process_id()));
@@ -47,7 +48,7 @@ pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
     number("prof.samples.taken", counts.taken);
     number("prof.samples.missed", counts.missed);
     number("prof.since_start", u64::from(counts.since_start));
-    number("prof.resets", counts.resets);
+    number("prof.resets", resets);
     number("prof.memory.stacks", counts.bytes - counts.count_bytes);
     number("prof.memory.counts", counts.count_bytes);
     number("prof.memory.samples", counts.sample_bytes);

@@ -128,7 +128,7 @@ pub fn write_whole(
         let file = create_unfinished(path, &mut unfinished)?;
         let unfinished = unfinished.as_c_str();
         file.resemble(path, 0);
-        let mut sink = ToFile { file: &file, error: None };
+        let mut sink = ToFile { file: &file, error: None, is_ours: true };
         let is_whole = write(&mut sink);
         let error = sink.error;
         drop(file);
@@ -197,6 +197,25 @@ mod tests {
 
     fn c_path(path: &std::path::Path) -> CString {
         CString::new(path.as_os_str().as_bytes()).expect("a path")
+    }
+
+    #[test]
+    fn a_file_without_readers_can_be_written_again() {
+        let directory = directory("written-again");
+        let path = directory.join("x");
+        let mut begins = std::vec::Vec::new();
+        let mut write = |sink: &mut dyn Sink| {
+            begins.push(sink.put(b"the first") && sink.begin_again());
+            sink.put(b"second")
+        };
+        assert_eq!(write_whole(&c_path(&path), Name::Given, &mut write), Ok(()));
+        assert_eq!(std::fs::read(&path).expect("the file"), b"second");
+        let link = directory.join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        assert_eq!(write_whole(&c_path(&link), Name::Given, &mut write), Ok(()));
+        assert_eq!(std::fs::read(&path).expect("the file"), b"the firstsecond");
+        assert_eq!(begins, [true, false]);
+        std::fs::remove_dir_all(&directory).expect("removed");
     }
 
     #[test]

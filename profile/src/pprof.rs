@@ -19,6 +19,7 @@ use crate::notes::{self, Note};
 use crate::process::now;
 use crate::protobuf::Message;
 use crate::ranges::{self, Range};
+use crate::resets;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
@@ -73,6 +74,11 @@ type Locations<'a> = Table<'a, 1>;
 
 /// Writes the present profile. Returns `false` if the sink lost a part.
 pub fn write(sink: &mut dyn Sink) -> bool {
+    resets::write(sink, |sink, resets| write_after(resets, sink))
+}
+
+/// Writes the profile after so many resets.
+fn write_after(resets: u64, sink: &mut dyn Sink) -> bool {
     let needs = Needs::now();
     let mut scratch = Scratch::new(needs.words());
     let (mappings, rest) = split(scratch.words(), needs.mappings * MAPPING);
@@ -92,15 +98,14 @@ pub fn write(sink: &mut dyn Sink) -> bool {
         last_location: 0,
         is_whole: true,
     };
-    file.head();
+    file.head(resets);
     file.mappings();
-    // After the head, which has the count of resets until now.
     let labels = LiveTable::collect(labels);
     let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
     observe::profile(|entry| file.entry(&entry, labels.is_none(), &mut room));
     labels.into_iter().for_each(|all| all.for_each(|one| file.labelled(one, &mut room)));
     // As among the first comments, unless the samples were reset meanwhile.
-    file.comment("prof.resets.after", Note::Number(observe::profile_counts().resets));
+    file.comment("prof.resets.after", Note::Number(resets::count()));
     let is_whole = file.is_whole;
     gzip.end() && is_whole
 }
@@ -210,7 +215,7 @@ impl File<'_> {
     }
 
     /// Writes what describes the profile.
-    fn head(&mut self) {
+    fn head(&mut self, resets: u64) {
         STRINGS.iter().for_each(|string| self.field(6, Some(string.as_bytes())));
         let mut bytes = [0; 16];
         for (kind, unit) in TYPES {
@@ -220,7 +225,7 @@ impl File<'_> {
         self.number(12, 1 << self.lg_sample.min(62));
         self.number(DEFAULT_TYPE.into(), INUSE_SPACE);
         self.number(9, now());
-        notes::for_each(|name, note| self.comment(name, note));
+        notes::for_each(resets, |name, note| self.comment(name, note));
     }
 
     /// Writes a comment: a name, and a number or a text.

@@ -6,6 +6,12 @@ use crate::decimal::Decimal;
 pub trait Sink {
     /// Takes the next bytes. Returns `false` if they are lost; nothing more need be written then.
     fn put(&mut self, bytes: &[u8]) -> bool;
+
+    /// Forgets all bytes, so that others are written in place of them. Returns `false` if that
+    /// cannot be, as for most sinks: then what was written stays.
+    fn begin_again(&mut self) -> bool {
+        false
+    }
 }
 
 /// Bytes that are collected before they are handed on. They lie on the stack of a thread, which may

@@ -239,6 +239,14 @@ impl Profile {
         self.comments.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns whether samples were forgotten while the profile was written (`prof.reset`): the
+    /// count of resets is odd while that is done, and changes when it has been.
+    pub(crate) fn was_reset_meanwhile(&self) -> bool {
+        let count = |name| self.comment(name).and_then(|count| count.parse::<u64>().ok());
+        let (before, after) = (count("prof.resets"), count("prof.resets.after"));
+        before.is_some_and(|before| before % 2 == 1 || after.is_some_and(|after| after != before))
+    }
+
     /// Says what was counted, where the numbers are no estimates.
     pub(crate) fn what_was_counted(&self) -> &'static str {
         let is_missed = |text: &str| text.parse::<u64>().is_ok_and(|missed| missed > 0);
@@ -323,6 +331,24 @@ mod tests {
         assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "0")]), part);
         assert_eq!(of(&[]), part);
         assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "3")]), missed);
+    }
+
+    #[test]
+    fn a_reset_while_a_profile_was_written_is_noticed() {
+        let of = |before: Option<&str>, after: Option<&str>| {
+            let note = |name: &str, count: &str| (name.to_owned(), count.to_owned());
+            let before = before.map(|count| note("prof.resets", count));
+            let after = after.map(|count| note("prof.resets.after", count));
+            let comments = before.into_iter().chain(after).collect();
+            Profile { comments, ..Profile::default() }.was_reset_meanwhile()
+        };
+        for (before, after) in [("0", "0"), ("4", "4"), ("x", "2"), ("2", "x")] {
+            assert!(!of(Some(before), Some(after)), "{before} {after}");
+        }
+        for (before, after) in [("0", "1"), ("0", "2"), ("1", "1"), ("1", "2")] {
+            assert!(of(Some(before), Some(after)), "{before} {after}");
+        }
+        assert!(!of(None, None) && !of(Some("2"), None) && of(Some("3"), None));
     }
 
     #[test]

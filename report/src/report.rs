@@ -12,6 +12,10 @@ use crate::symbols::{Frame, Search, Symbols};
 /// Stands for a stack without frames.
 pub(crate) const NO_STACK: &str = "(no stack)";
 
+/// What is said of a profile with samples of two rates.
+const RESET: &str = "the samples were reset (prof.reset) while the file was written: some may be \
+    missing, and others count for too much or too little";
+
 /// A profile and its stacks.
 pub struct Report {
     profile: Profile,
@@ -96,6 +100,12 @@ impl Report {
         self.stack(stack).iter().map(|frame| self.symbols.function(frame.function))
     }
 
+    /// What the user should know: that the samples were reset, and what [`Symbols::notes`] says.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        let reset = self.profile.was_reset_meanwhile().then_some(RESET);
+        reset.into_iter().chain(self.symbols.notes().iter().map(String::as_str))
+    }
+
     /// All functions, files and types.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
@@ -113,6 +123,23 @@ mod tests {
 
     fn report(path: &str) -> Report {
         Report::new(File::default().path(path, 8, 1, 1).read(), &Search::default())
+    }
+
+    #[test]
+    fn a_reset_while_the_file_was_written_is_told() {
+        let notes = |after: u64| {
+            let text = format!(
+                "heap_v2/1\n  t*: 1: 8 [0: 0]\n# prof.resets=2\n@ 0x5\n  t*: 1: 8 [0: 0]\n\
+                 # prof.resets.after={after}\n\nMAPPED_LIBRARIES:\n"
+            );
+            let profile = crate::read::read(text.as_bytes()).expect("a profile");
+            let report = Report::new(profile, &Search::default());
+            report.notes().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(notes(2), [""; 0]);
+        let note = "the samples were reset (prof.reset) while the file was written: some may be \
+                    missing, and others count for too much or too little";
+        assert_eq!(notes(4), [note]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn file(report: &Report, title: &str) -> Json {
         "has_allocations": profile.has_allocs,
         "time_nanos": profile.time_nanos,
         "notes": notes.collect::<Map<_, _>>(),
-        "warnings": report.symbols().notes(),
+        "warnings": report.notes().collect::<Vec<_>>(),
         "total": numbers(&Tally::whole(profile), |value| is_counted(profile, value)),
         "frames": frames.all.iter().map(|it| frame(report, it)).collect::<Vec<_>>(),
         "stacks": stacks,
