@@ -4,6 +4,7 @@ use crate::event_file::{self as format, Chunk, MAGIC, room_for};
 use crate::file::{self, Kind};
 use crate::kept_file::Kept;
 use crate::mappings::{self, Mapping};
+use crate::maps_line::hash;
 use crate::output_file;
 use crate::path::Path;
 use crate::process::{self, process_id};
@@ -382,11 +383,9 @@ const HAS_ID: u64 = 1;
 /// part it is, by its name, and the lower one which build-id it has, if it has one.
 fn what_is_mapped(mapping: &Mapping<'_>) -> u64 {
     let half = |hash: u64| (hash ^ hash >> 32) & u64::from(u32::MAX);
-    let file = mappings::hash(mappings::without_note(mapping.name)) ^ mapping.offset;
-    let id = match mapping.build_id {
-        [] => half(mappings::hash(mapping.name)) & !HAS_ID,
-        id => half(mappings::hash(id)) | HAS_ID,
-    };
+    let Mapping { name, build_id: id, offset, .. } = *mapping;
+    let file = hash(mappings::without_note(name)) ^ offset;
+    let id = if id.is_empty() { half(hash(name)) & !HAS_ID } else { half(hash(id)) | HAS_ID };
     half(file) << 32 | id
 }
 

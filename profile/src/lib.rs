@@ -30,6 +30,8 @@ pub(crate) mod kept_file;
 pub mod file;
 pub mod output_file;
 pub mod ranges;
+pub(crate) mod maps_line;
+pub(crate) mod moved_text;
 pub(crate) mod mappings;
 pub(crate) mod notes;
 pub(crate) mod resets;

@@ -1,7 +1,9 @@
 //! The files that are mapped into the process, from `/proc/self/maps`, with their build-ids.
 
 use crate::file::{self, read_memory};
+use crate::maps_line::{Line, hash, parse};
 use crate::messages;
+use crate::moved_text::MovedText;
 use lumalloc::own_files;
 
 /// The longest line that is read: numbers, and a path.
@@ -22,15 +24,6 @@ pub(crate) struct Mapping<'a> {
     pub(crate) build_id: &'a [u8],
 }
 
-/// A line of the table.
-struct Line<'a> {
-    start: u64,
-    end: u64,
-    may_run: bool,
-    offset: u64,
-    name: &'a [u8],
-}
-
 /// Room for a line of the table.
 pub(crate) type Room = [u8; LONGEST_LINE];
 
@@ -41,15 +34,19 @@ pub(crate) fn for_each(see: impl FnMut(&Mapping<'_>)) {
 
 /// As [`for_each`], with room for a line that is not on the stack of the thread.
 pub(crate) fn for_each_by(room: &mut Room, mut see: impl FnMut(&Mapping<'_>)) {
-    let mut file = FileBegin::new();
+    let (mut file, mut moved) = (FileBegin::new(), MovedText::new());
     for_each_line(room, |line| {
         let Some(line) = parse(line) else { return };
         file.note(&line);
-        if line.may_run && !line.name.is_empty() {
-            let (id, length) = file.build_id(&line);
-            let build_id = id.get(..length).unwrap_or_default();
-            let name = if build_id.is_empty() { line.name } else { without_note(line.name) };
-            see(&Mapping { start: line.start, end: line.end, offset: line.offset, name, build_id });
+        let before = moved.before(&line);
+        for line in before.into_iter().chain([line]) {
+            if line.may_run && !line.name.is_empty() {
+                let (id, length) = file.build_id(&line);
+                let build_id = id.get(..length).unwrap_or_default();
+                let name = if build_id.is_empty() { line.name } else { without_note(line.name) };
+                let Line { start, end, offset, .. } = line;
+                see(&Mapping { start, end, offset, name, build_id });
+            }
         }
     });
 }
@@ -94,11 +91,6 @@ fn digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'a' + value - 10 }
 }
 
-/// Returns a hash of a name.
-pub(crate) fn hash(name: &[u8]) -> u64 {
-    name.iter().fold(1, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
-}
-
 /// Calls `see` with the table, piece by piece. A message says so if it cannot be read, or is empty.
 pub(crate) fn for_each_piece(mut see: impl FnMut(&[u8])) {
     // An empty table is that of a process, or a thread, that has ended.
@@ -131,26 +123,6 @@ fn for_each_line(line: &mut Room, mut see: impl FnMut(&[u8])) {
             }
         }
     });
-}
-
-/// Reads a line: `start-end permissions offset device inode name`.
-fn parse(line: &[u8]) -> Option<Line<'_>> {
-    let (start, rest) = hexadecimal(line)?;
-    let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
-    let rest = rest.strip_prefix(b" ")?;
-    let may_run = *rest.get(2)? == b'x';
-    let (offset, rest) = hexadecimal(rest.get(5..)?)?;
-    // The device and the number of the file are of no use here.
-    let mut fields = rest.splitn(4, |byte| *byte == b' ');
-    let name = fields.nth(3).unwrap_or_default();
-    Some(Line { start, end, may_run, offset, name: name.trim_ascii() })
-}
-
-fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    let length = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let (digits, rest) = text.split_at_checked(length).filter(|_| (1..=16).contains(&length))?;
-    let value = |byte: &u8| u64::from((*byte as char).to_digit(16).unwrap_or(0));
-    Some((digits.iter().fold(0, |number, byte| number << 4 | value(byte)), rest))
 }
 
 /// Reads the build-id of the ELF file whose beginning is mapped at `start`. Returns its length.
@@ -262,6 +234,37 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code, reason = "a mapping has no safe interface")]
+    fn code_that_was_moved_to_other_memory_belongs_to_its_file() {
+        use std::os::fd::AsRawFd;
+        const PAGE: usize = 4096;
+        let file = std::fs::File::open("/proc/self/exe").expect("this program");
+        let (how, null, fd) =
+            (libc::PROT_READ | libc::PROT_EXEC, core::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: a new mapping, at an address of the system's choice.
+        let at = unsafe { libc::mmap(null, 3 * PAGE, how, libc::MAP_PRIVATE, fd, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        let middle = at.wrapping_byte_add(PAGE);
+        // SAFETY: nothing uses the page, which is of the mapping.
+        let page = unsafe { libc::mmap(middle, PAGE, how, flags, -1, 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        let mut seen = Vec::new();
+        for_each(|mapping| {
+            if (at as u64..(at as u64 + 3 * PAGE as u64)).contains(&mapping.start) {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                seen.push((mapping.offset, text(mapping.name), text(mapping.build_id)));
+            }
+        });
+        // SAFETY: nothing uses the mapping.
+        unsafe { libc::munmap(at, 3 * PAGE) };
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        let [(_, name, id), ..] = &seen[..] else { unreachable!() };
+        let expected = [0, 1, 2].map(|page| (page * PAGE as u64, name.clone(), id.clone()));
+        assert!(seen == expected && id.len() >= 16, "{seen:?}");
+    }
+
+    #[test]
     fn the_parts_of_a_file_may_have_other_memory_between_them() {
         let mut file = FileBegin::new();
         let begin = file_begin();
@@ -301,19 +304,6 @@ mod tests {
         }
         assert!(seen.iter().any(|(.., name, id)| name == "[vdso]" && id.is_empty()));
         assert!(seen.is_sorted());
-    }
-
-    #[test]
-    fn lines_are_read_with_blanks_in_names_and_without_names() {
-        let line = parse(b"7f00-8f10 r-xp 00001000 fe:00 12345                      /a b c");
-        let line = line.expect("a line");
-        assert_eq!((line.start, line.end, line.offset), (0x7f00, 0x8f10, 0x1000));
-        assert!(line.may_run && line.name == b"/a b c");
-        let line = parse(b"1-2 rw-p 00000000 00:00 0 ").expect("a line");
-        assert!(!line.may_run && line.name.is_empty());
-        for bad in ["", "x", "1-", "1-2", "1-2 r-xp", "1-2 r-xp z", "11111111111111111-2 r-xp 0 "] {
-            assert!(parse(bad.as_bytes()).is_none(), "{bad}");
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::excerpt;
 use super::limits::{Frames, Names, check_lines};
+use super::moved_text::{self, Mapped};
 use super::shares;
 use crate::path_text;
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
@@ -43,8 +44,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     if !text.ends_with('\n') {
         return Err("the file is cut off: its last line has no end".into());
     }
-    let mappings: Vec<Mapping> = lines.filter_map(mapping).collect();
-    let profile = reader.finish(mappings)?;
+    let profile = reader.finish(mappings(lines))?;
     profile.check()?;
     Ok(profile)
 }
@@ -258,8 +258,16 @@ fn numbers(line: &str) -> Option<(Option<i64>, Numbers, &str)> {
     Some((thread, [live, live_bytes, ever, ever_bytes], name.trim()))
 }
 
-/// A line of `/proc/self/maps`, if it is of code.
-fn mapping(line: &str) -> Option<Mapping> {
+/// The mappings of code in the lines of `/proc/self/maps`.
+fn mappings<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Mapping> {
+    let mut table: Vec<Mapped> = lines.filter_map(mapped).collect();
+    moved_text::claim(&mut table);
+    let code = |line: Mapped| line.is_code.then_some(line.mapping);
+    table.into_iter().filter_map(code).collect()
+}
+
+/// A line of `/proc/self/maps`.
+fn mapped(line: &str) -> Option<Mapped> {
     let (range, rest) = line.split_once(' ')?;
     let (start, limit) = range.split_once('-')?;
     let mut words = rest.splitn(5, ' ');
@@ -273,7 +281,7 @@ fn mapping(line: &str) -> Option<Mapping> {
         file: file.to_owned(),
         build_id: String::new(),
     };
-    is_code.then_some(mapping)
+    Some(Mapped { mapping, is_code })
 }
 
 #[cfg(test)]
@@ -324,6 +332,53 @@ MAPPED_LIBRARIES:
         assert_eq!(profile.mappings[0].file, "/bin/\\303");
         let names: Vec<_> = profile.samples.iter().map(|s| s.thread_name.as_deref()).collect();
         assert_eq!(names, [Some("main"), Some("a worker\u{fffd}")]);
+    }
+
+    /// The mappings of code: where they are, and the offsets and names of their files.
+    fn code(table: &[&str]) -> Vec<(u64, u64, u64, String)> {
+        let all = mappings(table.iter().copied()).into_iter();
+        all.map(|it| (it.start, it.limit, it.offset, it.file)).collect()
+    }
+
+    #[test]
+    fn code_between_two_mappings_of_a_file_belongs_to_it() {
+        let table = [
+            "10000-11000 r--p 00000000 00:01 7 /a b",
+            "11000-12000 r-xp 00001000 00:00 0",
+            "12000-14000 rwxp 00000000 00:00 0",
+            "14000-15000 r--p 00004000 00:01 7 /a b",
+            "15000-16000 r-xp 00000000 00:00 0",
+        ];
+        let file = |start, limit, offset| (start, limit, offset, "/a b".to_owned());
+        let none = (0x15000, 0x16000, 0, String::new());
+        let expected = [file(0x11000, 0x12000, 0x1000), file(0x12000, 0x14000, 0x2000), none];
+        assert_eq!(code(&table), expected);
+    }
+
+    #[test]
+    fn other_code_without_a_file_belongs_to_none() {
+        let whole = [
+            "11000-12000 rw-p 00001000 00:01 7 /a",
+            "12000-15000 r-xp 00000000 00:00 0",
+            "15000-16000 r--p 00005000 00:01 7 /a",
+        ];
+        let file = |table: &[&str]| code(table).pop().map(|(.., file)| file);
+        assert_eq!(file(&whole).as_deref(), Some("/a"));
+        assert_eq!(file(&whole[1..]).as_deref(), Some(""));
+        assert_eq!(file(&whole[..2]).as_deref(), Some(""));
+        for (at, other) in [
+            (0, "11000-12000 rw-p 00001000 00:01 8 /b"),
+            (0, "11000-12000 rw-p 00002000 00:01 7 /a"),
+            (0, "10000-11000 rw-p 00000000 00:01 7 /a"),
+            (1, "12000-14000 r-xp 00000000 00:00 0"),
+            (1, "13000-15000 r-xp 00000000 00:00 0"),
+        ] {
+            let mut lines = whole;
+            lines[at] = other;
+            assert_eq!(file(&lines).as_deref(), Some(""), "{other}");
+        }
+        let [first, code, last] = whole.map(|line| line.replace("/a", "[heap]"));
+        assert_eq!(file(&[&first, &code, &last]).as_deref(), Some(""));
     }
 
     #[test]

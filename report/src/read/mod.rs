@@ -2,6 +2,7 @@
 
 mod limits;
 mod shares;
+mod moved_text;
 mod heap_v2;
 mod pprof;
 pub(crate) mod proto;
