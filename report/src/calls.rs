@@ -108,19 +108,22 @@ const ROOTS: [&str; 10] = [
     "__start_context",
 ];
 
-/// The frames of a stack, innermost first, with those that were inlined. What hands an allocation
-/// or a deletion on is left out, and so is the head of a function that GCC split: its rest has the
-/// same name.
-pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
-    let mut all: Vec<Frame> = Vec::new();
+/// The numbers of the frames of a stack, innermost first, with those that were inlined. What hands
+/// an allocation or a deletion on is left out, and so is the head of a function that GCC split: its
+/// rest has the same name.
+pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<u32> {
+    let mut all: Vec<u32> = Vec::new();
     let mut inner: Option<&Frame> = None;
-    for frame in stack.iter().flat_map(|location| symbols.location(*location)) {
+    for number in stack.iter().flat_map(|location| symbols.numbers(*location)) {
+        let frame = symbols.numbered(number);
         let called = inner.replace(frame);
         if !called.is_some_and(|called| symbols.is_head(frame, called)) {
-            all.push(frame.clone());
+            all.push(number);
         }
     }
-    let is_shim = |frame: &Frame| is_shim(name(frame, symbols)) || is_of_lumalloc(&frame.file);
+    let is_shim = |frame: &u32| {
+        is_shim(name(*frame, symbols)) || is_of_lumalloc(&symbols.numbered(*frame).file)
+    };
     // A stack of nothing else keeps its outermost frame.
     let outermost = all.len().saturating_sub(1);
     let begin = all.iter().position(|frame| !is_shim(frame)).unwrap_or(outermost);
@@ -128,8 +131,8 @@ pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
 }
 
 /// The frames without what calls `main`, or the function of a thread of Rust.
-pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Frame] {
-    let name = |frame| name(frame, symbols);
+pub(crate) fn below_main<'a>(stack: &'a [u32], symbols: &Symbols) -> &'a [u32] {
+    let name = |frame: &u32| name(*frame, symbols);
     if let Some(begin) = stack.iter().position(|frame| name(frame).contains(RUST_BEGIN)) {
         let is_call = begin > 1
             && ["FnOnce", "function::call_once<"]
@@ -150,12 +153,12 @@ pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Fram
 
 /// Whether a stack has all its callers. Others were cut, because they were too deep, or because the
 /// way to a caller was not known.
-pub(crate) fn is_whole(stack: &[Frame], symbols: &Symbols) -> bool {
+pub(crate) fn is_whole(stack: &[u32], symbols: &Symbols) -> bool {
     let Some(last) = stack.last() else { return false };
-    let root = name(last, symbols);
+    let root = name(*last, symbols);
     let is_main = root == "main" || root.ends_with("::main");
     // The C library and the loader have no symbols for those of their own roots.
-    let is_bare = last.of_system && root.contains("+0x");
+    let is_bare = symbols.numbered(*last).of_system && root.contains("+0x");
     is_main
         || is_bare
         || ROOTS.contains(&root)
@@ -163,19 +166,24 @@ pub(crate) fn is_whole(stack: &[Frame], symbols: &Symbols) -> bool {
         || below_main(stack, symbols).len() < stack.len()
 }
 
-/// The frames below `main` without the inner workings of libraries: of functions of standard
-/// libraries that call each other only the one that the program called is left.
-pub(crate) fn program_calls(below_main: &[Frame], symbols: &Symbols) -> Vec<Frame> {
-    let is_library = |frame: &Frame| is_of_library(frame, symbols);
-    let is_left = |(place, frame): &(usize, &Frame)| {
-        !is_library(frame) || below_main.get(place + 1).is_none_or(|caller| !is_library(caller))
+/// The places of the frames below `main` without the inner workings of libraries: of functions of
+/// standard libraries that call each other only the one that the program called is left.
+pub(crate) fn program_calls(below_main: &[u32], symbols: &Symbols) -> impl Iterator<Item = usize> {
+    let is_library = |frame: &u32| is_of_library(symbols.numbered(*frame), symbols);
+    let is_left = move |place: &usize| {
+        let caller = below_main.get(place + 1);
+        !is_library(&below_main[*place]) || caller.is_none_or(|caller| !is_library(caller))
     };
-    below_main.iter().enumerate().filter(is_left).map(|(_, frame)| frame.clone()).collect()
+    (0..below_main.len()).filter(is_left)
 }
 
 /// The innermost function of the program among such calls, or the innermost one of all.
-pub(crate) fn site<'a>(calls: &'a [Frame], symbols: &Symbols) -> Option<&'a Frame> {
-    calls.iter().find(|frame| !is_of_library(frame, symbols)).or(calls.first())
+pub(crate) fn site(mut calls: impl Iterator<Item = u32>, symbols: &Symbols) -> Option<&Frame> {
+    let is_program = |frame: &&Frame| !is_of_library(frame, symbols);
+    let innermost = symbols.numbered(calls.next()?);
+    let mut callers = calls.map(|frame| symbols.numbered(frame));
+    let found = if is_program(&innermost) { None } else { callers.find(is_program) };
+    found.or(Some(innermost))
 }
 
 /// Whether a function is one of a standard library, of Rust, C++ or C.
@@ -183,8 +191,8 @@ fn is_of_library(frame: &Frame, symbols: &Symbols) -> bool {
     frame.of_system || is_library(symbols.function(frame.function))
 }
 
-fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {
-    &symbols.functions()[frame.function]
+fn name(frame: u32, symbols: &Symbols) -> &str {
+    &symbols.functions()[symbols.numbered(frame).function]
 }
 
 /// Whether a file is of the part of lumalloc that serves calls, or of the exporter's allocator.

@@ -28,6 +28,7 @@ mod lines;
 mod block_type;
 mod rtti;
 mod calls;
+mod stacks;
 mod report;
 pub mod mprof;
 pub mod views;

@@ -7,6 +7,7 @@ use crate::calls;
 use crate::error::Result;
 use crate::profile::Profile;
 use crate::read::{read_file, read_parts};
+use crate::stacks::Stacks;
 use crate::symbols::{Frame, Search, Symbols};
 
 /// Stands for a stack without frames.
@@ -20,8 +21,7 @@ const RESET: &str = "the samples were reset (prof.reset) while the file was writ
 pub struct Report {
     profile: Profile,
     symbols: Symbols,
-    stacks: Vec<Vec<Frame>>,
-    calls: Vec<Vec<Frame>>,
+    stacks: Stacks,
 }
 
 impl Report {
@@ -51,12 +51,8 @@ impl Report {
     /// Finds the names of the frames of a profile.
     pub fn new(profile: Profile, search: &Search) -> Report {
         let symbols = Symbols::of(&profile, search);
-        let frames = profile.stacks.iter().map(|stack| calls::frames(stack, &symbols));
-        let stacks: Vec<Vec<Frame>> = frames.collect();
-        let program_calls =
-            |stack: &Vec<Frame>| calls::program_calls(calls::below_main(stack, &symbols), &symbols);
-        let calls = stacks.iter().map(program_calls).collect();
-        Report { profile, symbols, stacks, calls }
+        let stacks = Stacks::new(&profile, &symbols);
+        Report { profile, symbols, stacks }
     }
 
     /// The profile.
@@ -65,29 +61,34 @@ impl Report {
     }
 
     /// The frames of a stack, innermost first, with those that were inlined.
-    pub fn stack(&self, stack: usize) -> &[Frame] {
-        &self.stacks[stack]
+    pub fn stack(&self, stack: usize) -> impl DoubleEndedIterator<Item = &Frame> {
+        self.stacks.whole(stack).iter().map(|frame| self.symbols.numbered(*frame))
     }
 
     /// The frames of a stack without what calls `main`, or the function of a thread of Rust.
-    pub fn stack_below_main(&self, stack: usize) -> &[Frame] {
-        calls::below_main(self.stack(stack), &self.symbols)
+    pub fn stack_below_main(&self, stack: usize) -> impl DoubleEndedIterator<Item = &Frame> {
+        self.stacks.below_main(stack).iter().map(|frame| self.symbols.numbered(*frame))
     }
 
     /// The frames below `main` without the inner workings of libraries: of functions of standard
     /// libraries that call each other only the one that the program called is left.
-    pub fn calls(&self, stack: usize) -> &[Frame] {
-        &self.calls[stack]
+    pub fn calls(&self, stack: usize) -> impl DoubleEndedIterator<Item = &Frame> {
+        self.stacks.calls(stack).map(|frame| self.symbols.numbered(frame))
+    }
+
+    /// The numbers of these, as [`Symbols::numbered`] has them.
+    pub(crate) fn numbered_calls(&self, stack: usize) -> impl Iterator<Item = u32> {
+        self.stacks.calls(stack)
     }
 
     /// Whether a stack has all its callers.
     pub(crate) fn is_whole(&self, stack: usize) -> bool {
-        calls::is_whole(self.stack(stack), &self.symbols)
+        calls::is_whole(self.stacks.whole(stack), &self.symbols)
     }
 
     /// The innermost function of the program in a stack, or the innermost one of all.
     pub fn site(&self, stack: usize) -> Option<&Frame> {
-        calls::site(self.calls(stack), &self.symbols)
+        calls::site(self.stacks.calls(stack), &self.symbols)
     }
 
     /// The name of a function.
@@ -97,7 +98,7 @@ impl Report {
 
     /// The functions of a stack, innermost first, with those that were inlined.
     pub(crate) fn functions_of(&self, stack: usize) -> impl Iterator<Item = Function<'_>> {
-        self.stack(stack).iter().map(|frame| self.symbols.function(frame.function))
+        self.stack(stack).map(|frame| self.symbols.function(frame.function))
     }
 
     /// What the user should know: that the samples were reset, and what [`Symbols::notes`] says.
@@ -117,8 +118,8 @@ mod tests {
     use super::*;
     use crate::read::testing::File;
 
-    fn names<'a>(report: &'a Report, stack: &[Frame]) -> Vec<&'a str> {
-        stack.iter().map(|frame| report.function(frame.function)).collect()
+    fn names<'a>(report: &'a Report, stack: impl Iterator<Item = &'a Frame>) -> Vec<&'a str> {
+        stack.map(|frame| report.function(frame.function)).collect()
     }
 
     fn report(path: &str) -> Report {

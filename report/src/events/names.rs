@@ -13,7 +13,7 @@ use crate::profile::{Location, Profile};
 use crate::ranges;
 use crate::report::NO_STACK;
 use crate::rtti::Rtti;
-use crate::symbols::{Frame, Search, Symbols, printable};
+use crate::symbols::{Search, Symbols, printable};
 use crate::views::place;
 
 /// The type of a block whose first word is nil.
@@ -58,7 +58,7 @@ impl<'a> Names<'a> {
         let functions = |stack: &Vec<usize>| {
             let frames = calls::frames(stack, &symbols);
             let shown = calls::below_main(&frames, &symbols).iter();
-            shown.map(|frame| frame.function as u32).collect()
+            shown.map(|frame| symbols.numbered(*frame).function as u32).collect()
         };
         let functions = profile.stacks.iter().map(functions).collect();
         let escaped = symbols.functions().iter().map(|name| escaped(name)).collect();
@@ -127,21 +127,21 @@ impl<'a> Names<'a> {
 
     /// The innermost function of the program in a stack, with its line.
     pub(super) fn site(&self, stack: u32) -> String {
-        let calls = self.program_calls(stack);
-        let site = calls::site(&calls, &self.symbols);
+        let site = calls::site(self.program_calls(stack).into_iter(), &self.symbols);
         site.map_or(NO_STACK.to_owned(), |frame| place(&self.symbols, frame))
     }
 
     /// The functions of a stack with their lines, without the inner workings of libraries.
     pub(super) fn calls(&self, stack: u32) -> Vec<String> {
-        let calls = self.program_calls(stack);
-        let lines: Vec<String> = calls.iter().map(|frame| place(&self.symbols, frame)).collect();
+        let line = |frame| place(&self.symbols, self.symbols.numbered(frame));
+        let lines: Vec<String> = self.program_calls(stack).into_iter().map(line).collect();
         if lines.is_empty() { vec![NO_STACK.to_owned()] } else { lines }
     }
 
-    fn program_calls(&self, stack: u32) -> Vec<Frame> {
+    fn program_calls(&self, stack: u32) -> Vec<u32> {
         let frames = calls::frames(&self.locations[stack as usize], &self.symbols);
-        calls::program_calls(calls::below_main(&frames, &self.symbols), &self.symbols)
+        let below_main = calls::below_main(&frames, &self.symbols);
+        calls::program_calls(below_main, &self.symbols).map(|place| below_main[place]).collect()
     }
 
     /// The type of the blocks that a stack allocates.

@@ -36,7 +36,7 @@ impl Tree {
                 continue;
             }
             let mut at = ROOT;
-            for frame in report.stack_below_main(sample.stack).iter().rev() {
+            for frame in report.stack_below_main(sample.stack).rev() {
                 at = tree.child(at, frame.function);
                 tree.nodes[at].tally.add(&tally);
             }

@@ -98,7 +98,7 @@ pub(super) struct Block {
 pub(super) fn of(report: &Report, exact: &Exact) -> Vec<Block> {
     let block = |sample: &Sample| {
         let (size, cell) = size_and_cell(sample);
-        let frames = report.calls(sample.stack).iter();
+        let frames = report.calls(sample.stack);
         let link = |frame: &Frame| {
             let (function, name) = (exact.place(frame.exact), frame.function);
             Link { function, name, offset: frame.offset }

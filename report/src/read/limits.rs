@@ -1,6 +1,7 @@
 //! Limits of what a file may have. Those of a pprof file are checked before it is decoded: an empty
 //! message is 2 bytes in the file and about 100 bytes in memory, and a number is 1 byte in the file
-//! and 8 in memory. A frame of a stack is up to 100 bytes in memory.
+//! and 8 in memory. A frame of a stack is about 12 bytes in memory: the number of its place, and
+//! its own.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,9 +13,9 @@ const MESSAGES: usize = 10_000_000;
 const NUMBERS: usize = 100_000_000;
 /// The most bytes of names, where each use of a name counts. A file may use one long name often.
 const NAMES: usize = 512 << 20;
-/// The most frames of all stacks. 100,000 stacks with 50 places and three functions in each place
-/// have 15 million.
-const FRAMES: usize = 30_000_000;
+/// The most frames of all stacks, as many as places. lumalloc keeps a million stacks, which have 50
+/// million with 50 places each.
+const FRAMES: usize = NUMBERS;
 /// The most frames of one stack. Those of programs have some hundred, and a picture of a deeper one
 /// would take more memory than the file by far.
 const DEEPEST: usize = 10_000;
@@ -285,6 +286,18 @@ mod tests {
         assert_eq!(check_at_most(1, 1, &[0x12, 2, 0x08, 1]), Ok(()));
         let text = "it has more than 3 values and places of stacks";
         assert_eq!(check_at_most(1, 3, &[0x12, 6, 0x12, 4, 1, 1, 1, 1]), Err(text.into()));
+    }
+
+    #[test]
+    fn stacks_may_have_as_many_frames_as_a_file_has_places() {
+        let mut left = Frames::default();
+        for _ in 0..NUMBERS / DEEPEST {
+            left.begin_stack();
+            assert_eq!(left.take(DEEPEST), Ok(()));
+        }
+        left.begin_stack();
+        let text = "it has more than 100000000 frames of stacks, where each use of a place counts";
+        assert_eq!(left.take(1), Err(text.into()));
     }
 
     #[test]

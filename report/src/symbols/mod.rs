@@ -59,7 +59,10 @@ pub struct Frame {
 pub struct Symbols {
     functions: Functions,
     overloads: Overloads,
-    locations: Vec<Vec<Frame>>,
+    /// The frames of all locations; those of one follow each other.
+    frames: Vec<Frame>,
+    /// Where those of each location end.
+    ends: Vec<u32>,
     notes: Vec<String>,
     files: Files,
 }
@@ -87,7 +90,8 @@ impl Symbols {
             let mapping = location.mapping.and_then(|index| profile.mappings.get(index));
             let of_system = mapping.is_some_and(|mapping| is_system_library(&mapping.file));
             frames.iter_mut().for_each(|frame| frame.of_system = of_system);
-            symbols.locations.push(frames);
+            symbols.frames.append(&mut frames);
+            symbols.ends.push(symbols.frames.len() as u32);
         }
         symbols.notes = std::mem::take(&mut symbols.notes).into_iter().map(printable).collect();
         symbols
@@ -116,7 +120,18 @@ impl Symbols {
 
     /// The frames of a location, innermost first. There is at least one.
     pub fn location(&self, location: usize) -> &[Frame] {
-        &self.locations[location]
+        let numbers = self.numbers(location);
+        &self.frames[numbers.start as usize..numbers.end as usize]
+    }
+
+    /// The numbers of the frames of a location.
+    pub(crate) fn numbers(&self, location: usize) -> Range<u32> {
+        location.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[location]
+    }
+
+    /// A frame, by its number.
+    pub(crate) fn numbered(&self, number: u32) -> &Frame {
+        &self.frames[number as usize]
     }
 
     /// What the user should know: files that are missing or have changed.

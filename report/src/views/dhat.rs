@@ -19,7 +19,7 @@ pub fn dhat(report: &Report, title: &str, value: Value) -> String {
     let mut frames = Frames { of: BTreeMap::new(), names: vec!["[root]".to_owned()] };
     let mut stacks: BTreeMap<Vec<usize>, Counts> = BTreeMap::new();
     for sample in &report.profile().samples {
-        let stack = report.stack_below_main(sample.stack).iter();
+        let stack = report.stack_below_main(sample.stack);
         let stack = stack.map(|frame| frames.index(place(report.symbols(), frame))).collect();
         *stacks.entry(stack).or_default() += sample.counts;
     }

@@ -27,7 +27,7 @@ pub fn folded(report: &Report, value: Value, shown: Shown) -> String {
 pub fn stacks(report: &Report, value: Value, shown: Shown) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
     for sample in &report.profile().samples {
-        let frames = report.stack_below_main(sample.stack).iter().rev();
+        let frames = report.stack_below_main(sample.stack).rev();
         // A semicolon separates the functions.
         let names = frames.map(|frame| shown.name(report, frame).replace(';', ":"));
         let stack = names.collect::<Vec<_>>().join(";");

@@ -48,7 +48,7 @@ pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String 
 fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {
     let name = |frame: &Frame| report.function(frame.function).to_owned();
     let of = |sample: &Sample| {
-        let stack = report.stack_below_main(sample.stack).iter().map(name).collect();
+        let stack = report.stack_below_main(sample.stack).map(name).collect();
         (stack, Tally::of(sample, report.profile()))
     };
     report.profile().samples.iter().map(of).collect()
@@ -58,10 +58,8 @@ fn file(report: &Report, title: &str) -> Json {
     let profile = report.profile();
     let types = Types::new(report);
     let mut frames = Frames::default();
-    let stacks = (0..profile.stacks.len()).map(|stack| {
-        let stack = report.stack(stack).iter();
-        stack.map(|frame| frames.index(frame)).collect::<Vec<_>>()
-    });
+    let stacks = (0..profile.stacks.len())
+        .map(|stack| report.stack(stack).map(|frame| frames.index(frame)).collect::<Vec<_>>());
     let stacks: Vec<Vec<usize>> = stacks.collect();
     let notes = profile.comments.iter().map(|(name, value)| (name.clone(), json!(value)));
     json!({

@@ -2,6 +2,7 @@
 
 mod value;
 mod tally;
+mod texts;
 mod rows;
 mod format;
 mod table;

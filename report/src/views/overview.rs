@@ -1,6 +1,7 @@
 //! The text of `lumalloc heap`: the totals, and a table for each view.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::profile::{Profile, Sample};
 use crate::report::Report;
@@ -58,7 +59,7 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
             text += &format!("\n{} by change of {value}: {why}\n", name(*by));
             continue;
         }
-        let mut joined: BTreeMap<Vec<String>, [Option<Row>; 2]> = BTreeMap::new();
+        let mut joined: BTreeMap<Vec<Rc<str>>, [Option<Row>; 2]> = BTreeMap::new();
         for (place, report) in [new, old].into_iter().enumerate() {
             for row in rows(report, *by, Lines::Hidden) {
                 let lines = row.lines.clone();
@@ -105,13 +106,13 @@ fn cannot_be_compared(by: By, reports: [&Report; 2]) -> Option<&'static str> {
     }
 }
 
-fn empty(lines: &[String], by: By) -> Row {
+fn empty(lines: &[Rc<str>], by: By) -> Row {
     let with_callees = (by == By::Function).then(Tally::default);
     Row { lines: lines.to_vec(), tally: Tally::default(), with_callees }
 }
 
 /// The tallies of the older profile, by the lines of their rows.
-type Before = BTreeMap<Vec<String>, Tally>;
+type Before = BTreeMap<Vec<Rc<str>>, Tally>;
 
 /// The columns of one view.
 struct Columns<'a> {
@@ -225,8 +226,9 @@ fn cut(line: &str) -> String {
 }
 
 /// The lines of a stack, at most [`FRAMES`].
-pub(crate) fn frames(lines: &[String]) -> Vec<String> {
-    let mut out: Vec<String> = lines.iter().take(FRAMES).map(|line| cut(line)).collect();
+pub(crate) fn frames(lines: &[impl AsRef<str>]) -> Vec<String> {
+    let first = lines.iter().take(FRAMES);
+    let mut out: Vec<String> = first.map(|line| cut(line.as_ref())).collect();
     match lines.len().saturating_sub(FRAMES) {
         0 => {}
         1 => out.push("and 1 more caller".to_owned()),

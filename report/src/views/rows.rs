@@ -1,13 +1,15 @@
 //! Samples put together by what they have in common.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::block_type::of_functions;
 use crate::profile::Sample;
 use crate::report::{NO_STACK, Report};
 use crate::symbols::{Frame, Symbols, printable};
 use crate::views::tally::Tally;
+use crate::views::texts::Texts;
 use crate::views::value::Value;
 
 /// What the samples of a row have in common.
@@ -44,7 +46,7 @@ impl By {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     /// What they have in common. A stack has a line for each frame, innermost first.
-    pub(crate) lines: Vec<String>,
+    pub(crate) lines: Vec<Rc<str>>,
     /// Their sum.
     pub(crate) tally: Tally,
     /// For a function: the sum with all that it called.
@@ -75,15 +77,23 @@ pub(crate) fn sort(rows: &mut [Row], value: Value) {
 }
 
 fn by_key(report: &Report, by: By, lines: Lines) -> Vec<Row> {
-    let keys = Keys::new(report, by, lines);
-    let mut tallies: BTreeMap<Vec<String>, Tally> = BTreeMap::new();
+    let mut keys = Keys::new(report, by, lines);
+    let mut tallies: HashMap<Vec<u32>, Tally> = HashMap::new();
     for sample in &report.profile().samples {
         if let Some(key) = keys.key(sample) {
             tallies.entry(key).or_default().add(&Tally::of(sample, report.profile()));
         }
     }
-    let row = |(lines, tally)| Row { lines, tally, with_callees: None };
-    tallies.into_iter().map(row).collect()
+    let texts = keys.texts.ordered();
+    let mut all: Vec<(Vec<u32>, Tally)> = tallies.into_iter().collect();
+    all.iter_mut().for_each(|(key, _)| texts.place(key));
+    all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let row = |(key, tally): (Vec<u32>, Tally)| Row {
+        lines: texts.texts(&key),
+        tally,
+        with_callees: None,
+    };
+    all.into_iter().map(row).collect()
 }
 
 fn by_function(report: &Report) -> Vec<Row> {
@@ -91,7 +101,7 @@ fn by_function(report: &Report) -> Vec<Row> {
     for sample in &report.profile().samples {
         let tally = Tally::of(sample, report.profile());
         let mut seen = HashSet::new();
-        for (place, frame) in report.stack(sample.stack).iter().enumerate() {
+        for (place, frame) in report.stack(sample.stack).enumerate() {
             let entry = tallies.entry(report.function(frame.function)).or_default();
             if place == 0 {
                 entry.0.add(&tally);
@@ -103,7 +113,7 @@ fn by_function(report: &Report) -> Vec<Row> {
         }
     }
     let row = |(name, (tally, with)): (&str, (Tally, Tally))| Row {
-        lines: vec![name.to_owned()],
+        lines: vec![name.into()],
         tally,
         with_callees: Some(with),
     };
@@ -116,12 +126,16 @@ struct Keys<'a> {
     by: By,
     lines: Lines,
     types: Types,
+    texts: Texts,
+    /// The numbers of the texts of frames, by the numbers of these.
+    of_frames: HashMap<u32, u32>,
 }
 
 impl Keys<'_> {
     fn new(report: &Report, by: By, lines: Lines) -> Keys<'_> {
         let types = if by == By::Type { Types::new(report) } else { Types::default() };
-        Keys { report, by, lines, types }
+        let (texts, of_frames) = (Texts::default(), HashMap::new());
+        Keys { report, by, lines, types, texts, of_frames }
     }
 
     fn frame(&self, frame: &Frame) -> String {
@@ -131,14 +145,31 @@ impl Keys<'_> {
         }
     }
 
-    /// `None` if the sample has no part in the view.
-    fn key(&self, sample: &Sample) -> Option<Vec<String>> {
+    /// The numbers of the texts of a stack.
+    fn stack(&mut self, stack: usize) -> Vec<u32> {
+        let report = self.report;
+        let mut all = Vec::new();
+        for frame in report.numbered_calls(stack) {
+            let known = self.of_frames.get(&frame).copied();
+            all.push(known.unwrap_or_else(|| {
+                let text = self.frame(report.symbols().numbered(frame));
+                let number = self.texts.number(text);
+                self.of_frames.insert(frame, number);
+                number
+            }));
+        }
+        if all.is_empty() {
+            all.push(self.texts.number(NO_STACK.to_owned()));
+        }
+        all
+    }
+
+    /// The numbers of the texts that a sample has in common with others. `None` if it has no part
+    /// in the view.
+    fn key(&mut self, sample: &Sample) -> Option<Vec<u32>> {
         let report = self.report;
         let one = match self.by {
-            By::Stack => match report.calls(sample.stack) {
-                [] => NO_STACK.to_owned(),
-                frames => return Some(frames.iter().map(|frame| self.frame(frame)).collect()),
-            },
+            By::Stack => return Some(self.stack(sample.stack)),
             By::Site => report.site(sample.stack).map_or(NO_STACK.to_owned(), |it| self.frame(it)),
             By::Function => return None,
             By::Type => self.types.of(report, sample),
@@ -151,7 +182,7 @@ impl Keys<'_> {
             By::Thread => thread(sample)?,
             By::Arena => format!("arena {}", sample.arena?),
         };
-        Some(vec![one])
+        Some(vec![self.texts.number(one)])
     }
 }
 
@@ -269,7 +300,7 @@ mod tests {
         sort(&mut rows, Value::LiveBlocks);
         let of = |row: &Row| {
             let with = row.with_callees.as_ref().map(|with| with.counts.live);
-            (row.lines[0].clone(), row.tally.counts.live, with)
+            (row.lines[0].to_string(), row.tally.counts.live, with)
         };
         let found: Vec<_> = rows.iter().map(of).collect();
         let expected = [("g", 13, 13), ("0x99", 3, 3), ("f", 0, 13), ("main", 0, 13)];
@@ -279,7 +310,7 @@ mod tests {
     #[test]
     fn lines_are_left_out_for_comparisons() {
         let rows = rows(&report(), By::Site, Lines::Hidden);
-        assert!(rows.iter().any(|row| row.lines == ["g"]), "{rows:?}");
+        assert!(rows.iter().any(|row| *row.lines[0] == *"g"), "{rows:?}");
     }
 
     #[test]
@@ -291,7 +322,7 @@ mod tests {
             1,
         );
         let report = Report::new(file.read(), &Search::default());
-        assert_eq!(rows(&report, By::Type, Lines::Shown)[0].lines, ["Vec<x::Widget>"]);
+        assert_eq!(&*rows(&report, By::Type, Lines::Shown)[0].lines[0], "Vec<x::Widget>");
     }
 
     #[test]
