@@ -85,8 +85,11 @@ impl Head {
     }
 
     /// Frees the lock, and clears the flags that programs set: no process has the region. Does
-    /// nothing if the process that has the lock is seen to exist.
-    pub(crate) fn begin_again(&self) {
+    /// nothing if the process that has the lock is seen to exist, unless the lock was copied.
+    pub(crate) fn begin_again(&self, is_copied: bool) {
+        if is_copied {
+            self.free_lock();
+        }
         if self.lock.free_unless_seen() {
             self.clear_flags();
         }

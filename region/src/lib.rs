@@ -38,6 +38,7 @@ use owner_loom as owner;
 mod seam;
 mod futex;
 mod entry;
+mod holder;
 mod lock;
 pub mod mode;
 #[cfg(not(loom))]
@@ -46,6 +47,8 @@ mod malloc_options;
 mod words;
 #[cfg(not(loom))]
 mod tree;
+#[cfg(not(loom))]
+mod limits;
 #[cfg(not(loom))]
 mod random;
 #[cfg(not(loom))]
@@ -143,8 +146,9 @@ pub use watch::{watch, watch_nothing};
 pub mod raw {
     pub use crate::data::{Data, Head};
     pub use crate::entry::Entry;
+    pub use crate::holder::Holder;
     pub use crate::line::Line;
-    pub use crate::lock::{Holder, Lock};
+    pub use crate::lock::Lock;
     pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
     pub use crate::marks::note_process;
     pub use crate::method::call::{Call, Form};

@@ -10,6 +10,7 @@
 
 use crate::entry::{Entry, HELD};
 use crate::futex::Futex;
+use crate::holder::Holder;
 use crate::owner;
 use crate::seam::{AtomicU8, AtomicU32, AtomicUsize, Ordering, thread_number};
 
@@ -135,6 +136,22 @@ impl Lock {
         Some(taken.is_ok())
     }
 
+    /// Enters a region of several processes, unless a process that exists is in it: this one
+    /// neither waits for it nor for a thread of its own.
+    #[cfg(not(loom))]
+    pub(crate) fn enter_at_once(&self) -> bool {
+        if self.try_enter(Entry::Processes) == Some(true) {
+            return true;
+        }
+        let (own, word) = (owner::own(), self.word.load(Ordering::Relaxed));
+        if word == FREE || names_process(word) || !take_over(self, word, own) {
+            return false;
+        }
+        // Release: pairs with the Acquire in `forget_thread`.
+        self.thread.store(mark_of_entry(own), Ordering::Release);
+        true
+    }
+
     /// Returns whether no call of the one thread is in the region, and what the last one wrote is
     /// seen.
     pub(crate) fn is_left(&self) -> bool {
@@ -237,7 +254,7 @@ impl Lock {
     /// Returns the process that is in a region of several processes, or was when it ended.
     pub fn holder(&self) -> Option<Holder> {
         let word = self.word.load(Ordering::Relaxed) & !AWAITED;
-        (word != FREE).then(|| Holder { process: owner::process_of(word), owner: word })
+        (word != FREE).then(|| Holder::of(word))
     }
 
     #[inline]
@@ -280,22 +297,6 @@ impl Lock {
 pub(crate) fn names_process(word: u64) -> bool {
     let owner = word & !AWAITED;
     owner != FREE && owner::is_alive(owner)
-}
-
-/// A process that is in a region, or was when it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Its number.
-    pub process: u32,
-    owner: u64,
-}
-
-impl Holder {
-    /// Returns whether the process still exists.
-    #[must_use]
-    pub fn is_alive(&self) -> bool {
-        owner::is_alive(self.owner)
-    }
 }
 
 /// Returns a number of this thread of a process. Threads of two processes may have the same number
@@ -498,6 +499,20 @@ mod tests {
             lock.word.store(gone | AWAITED, Ordering::Relaxed);
             assert!(lock.free_unless_seen() && !lock.is_held());
         }
+    }
+
+    #[test]
+    fn who_does_not_wait_enters_unless_a_process_is_in_the_region() {
+        let lock = Lock::new();
+        assert!(lock.enter_at_once());
+        assert!(!lock.enter_at_once(), "this thread is in it");
+        lock.leave(Entry::Processes);
+        // Another one, which cannot be seen and counts as alive.
+        lock.word.store(owner::of_another_space(), Ordering::Relaxed);
+        assert!(!lock.enter_at_once() && !lock.is_damaged());
+        lock.word.store(owner::of_another_boot(), Ordering::Relaxed);
+        assert!(lock.enter_at_once() && lock.is_damaged());
+        assert_eq!(lock.try_enter(Entry::Processes), None);
     }
 
     #[test]

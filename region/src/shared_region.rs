@@ -3,12 +3,13 @@
 use crate::data::{Data, Head};
 use crate::entry::Entry;
 use crate::errno;
-use crate::lock::{Holder, Lock};
+use crate::holder::Holder;
+use crate::lock::Lock;
 use crate::method::best::{Best, State};
 use crate::method::call::{Call, Form};
 use crate::method::{Method, Stat};
 use crate::mode;
-use crate::shared::{FileForm, Mapping, when_made};
+use crate::shared::{FileForm, LOCKED, Mapping, when_made};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
@@ -35,10 +36,10 @@ impl SharedRegion {
     /// # Errors
     /// A number of `errno`: `ENOENT` if there is no file, and none is made; `EINVAL` if it holds no
     /// region, or is cut off; `EADDRINUSE` if something else lies at the region's addresses;
-    /// `EBUSY` if another program has locked the file by `flock(2)`; and those of the system.
+    /// `EBUSY` if another program has locked the file by `flock(2)`, or stays in a call of the
+    /// region although it has closed the file; and those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
-        let form = FileForm { exists: true, ..FileForm::default() };
-        SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)
+        SharedRegion::of_file(path, FileForm { exists: true, ..FileForm::default() })
     }
 
     /// Opens the region in a file, with room for at least `size` bytes. Makes the file and the
@@ -48,16 +49,24 @@ impl SharedRegion {
     /// As for [`SharedRegion::open`], but `ENOENT` only if there is no directory; `ENOMEM` if the
     /// region cannot be so large; `ENOSPC` if the disk is full.
     pub fn open_or_make(path: &CStr, size: usize) -> Result<SharedRegion, c_int> {
-        let form = FileForm { size, ..FileForm::default() };
-        SharedRegion::of(when_made(|| Mapping::of_file(path, form))?)
+        SharedRegion::of_file(path, FileForm { size, ..FileForm::default() })
     }
 
-    fn of(mut mapping: Mapping) -> Result<SharedRegion, c_int> {
+    fn of_file(path: &CStr, form: FileForm) -> Result<SharedRegion, c_int> {
+        let mut holder = None;
+        when_made(|| {
+            let mapping = Mapping::of_file(path, form)?;
+            mapping.map(|mapping| SharedRegion::of(mapping, &mut holder)).transpose()
+        })
+    }
+
+    /// Keeps the process that is in the region, for the next attempt if this one fails.
+    fn of(mut mapping: Mapping, holder: &mut Option<Holder>) -> Result<SharedRegion, c_int> {
         // SAFETY: the core data is mapped as long as the mapping exists.
         let head = mapping.existing(Best::MODE).map(|head| unsafe { head.as_ref() });
-        let holder = head.and_then(|head| head.lock().holder());
+        *holder = head.and_then(|head| head.lock().holder()).or(*holder);
         let data = begin(&mut mapping)?.cast();
-        Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder })
+        Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder: *holder })
     }
 
     /// Lets the end of the value remove the file, if it was made for this value.
@@ -168,6 +177,7 @@ impl SharedRegion {
 ///
 /// # Errors
 /// A number of `errno`: the system's if it gives no memory; `EINVAL` if there is no region.
+/// [`LOCKED`] if a process is in the region, which may not be waited for here.
 pub fn begin(mapping: &mut Mapping) -> Result<NonNull<Head>, c_int> {
     if mapping.is_new() {
         let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
@@ -194,10 +204,11 @@ fn make_whole(mapping: &mut Mapping, head: NonNull<Head>) -> Result<(), c_int> {
         // A file shows that no process has the region, so nobody holds the lock: unless one closed
         // its descriptors on a file system where a mapping does not keep the file locked, as
         // overlayfs.
-        region.begin_again();
+        // A copy names the processes that have the file it was made of.
+        region.begin_again(mapping.is_copy());
     }
-    if !region.lock().enter(Entry::Processes) {
-        return Err(libc::EBUSY);
+    if !region.lock().enter_at_once() {
+        return Err(LOCKED);
     }
     let leave = Leave(region.lock());
     region.clear_flags();

@@ -132,6 +132,24 @@ static void new_bytes_are_zero_whatever_was_there(void)
   }
 }
 
+/* A block of 0 bytes has none that stay, whatever lies where it moves. */
+static void a_block_of_no_bytes_grows_by_zeros(void)
+{
+  Vmethod_t *with[] = {Vmbest, Vmdebug, Vmprofile};
+  size_t m;
+  for (m = 0; m < sizeof with / sizeof *with; m++) {
+    Vmalloc_t *vm = vmopen(Vmdcheap, with[m], 0);
+    char *block = (char *)vmalloc(vm, 60000);
+    memset(block, 0x55, 60000);
+    CHECK(vmclear(vm) == 0);
+    block = (char *)vmalloc(vm, 0);
+    CHECK(block != NULL && vmalloc(vm, 10) != NULL);
+    block = (char *)vmresize(vm, block, 5000, VM_RSMOVE | VM_RSZERO);
+    CHECK(block != NULL && is_zero(block, 5000));
+    CHECK(vmclose(vm) == 0);
+  }
+}
+
 /* A discipline that frees the block that is being resized. */
 static void *victim;
 
@@ -418,6 +436,7 @@ int main(void)
   vmresize_allocates_and_frees();
   vmresize_copies_and_clears();
   new_bytes_are_zero_whatever_was_there();
+  a_block_of_no_bytes_grows_by_zeros();
   a_block_may_go_while_it_is_resized();
   vmfree_refuses_what_is_no_block();
   blocks_of_size_0();

@@ -275,7 +275,7 @@ static void a_region_has_the_room_that_was_asked_for(void)
   /* Also if the process has it already. */
   vm = vmmopen(in_directory("grows"), -1, 0);
   larger = vmmopenat(in_directory("grows"), NULL, 100);
-  CHECK(vm != NULL && larger != NULL && vmalloc(vm, 100 << 20) != NULL);
+  CHECK(vm != NULL && larger != NULL && vmalloc(vm, 50 << 20) != NULL);
   CHECK(vmclose(larger) == 0 && vmmcleanup(vm) == vmdata(vm) && vmclose(vm) == 0);
 }
 

@@ -46,6 +46,7 @@ programs! {
     debug "region_debug.c"
     profile "region_profile.c"
     shared "region_shared.c"
+    files "region_files.c"
     keys "region_keys.c"
 }
 

@@ -205,7 +205,9 @@ pub(crate) mod sealed {
 
 /// Copies the start of an old block to a new one, at another address, and clears what is behind.
 pub(crate) fn carry_over(old: usize, old_size: usize, new: usize, new_size: usize, how: Resize) {
-    let common = old_size.min(new_size);
+    // One byte may be that of a block for which 0 bytes were requested, and is cleared then.
+    let is_kept = how.copy || old_size > 1;
+    let common = if is_kept { old_size.min(new_size) } else { 0 };
     if how.copy {
         let from = core::ptr::with_exposed_provenance::<u8>(old);
         let to = core::ptr::with_exposed_provenance_mut::<u8>(new);

@@ -31,9 +31,14 @@ pub(super) struct Front {
     window: AtomicU64,
     /// The most bytes of the region, which begins behind the page.
     limit: AtomicU64,
+    /// Device and number of the file, or zeros in one of an earlier version: a file with other
+    /// numbers is a copy.
+    device: AtomicU64,
+    inode: AtomicU64,
 }
 
-pub(super) const WORDS: usize = size_of::<Front>() / size_of::<u64>();
+/// The words that say what there is.
+pub(super) const WORDS: usize = core::mem::offset_of!(Front, device) / size_of::<u64>();
 
 /// Where a region lies, and how large it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +154,24 @@ impl Front {
         self.base.store(place.base as u64, Ordering::Relaxed);
         self.window.store(place.window as u64, Ordering::Relaxed);
         self.limit.store(place.limit as u64, Ordering::Relaxed);
+    }
+
+    /// Gives the region so many addresses, unless it has more. The caller knows that no other
+    /// process has it.
+    pub(super) fn widen(&self, window: usize) {
+        self.window.fetch_max(window as u64, Ordering::Relaxed);
+    }
+
+    /// Notes in which file the region lies.
+    pub(super) fn note_file(&self, (device, inode): (u64, u64)) {
+        self.device.store(device, Ordering::Relaxed);
+        self.inode.store(inode, Ordering::Relaxed);
+    }
+
+    /// Returns whether another file was noted.
+    pub(super) fn is_copied_to(&self, file: (u64, u64)) -> bool {
+        let noted = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        noted != (0, 0) && noted != file
     }
 
     /// Notes that the region can be used.

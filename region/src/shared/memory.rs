@@ -1,26 +1,47 @@
 //! Addresses for regions that processes share.
 
+use super::FileForm;
+use super::file::File;
 use super::front::FRONT;
 use crate::errno;
+use crate::limits;
 use crate::random::random;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-/// Where regions lie if the program does not say: far from programs, stacks and libraries, and at
-/// random, so that two regions made by two processes have room in a third.
+/// Where regions lie if the program does not say: far from programs, stacks and libraries.
 const LOWEST: usize = 1 << 44;
-const CHOICES: u64 = 1 << 24;
+const SPAN_BITS: u32 = 46;
 const STEP: usize = 2 << 20;
 const ATTEMPTS: usize = 32;
 
-/// Addresses for a file that can grow, if the system allows so many.
-const WINDOW: usize = 16 << 30;
+/// Addresses for a file that can grow as far as there are addresses.
+const LARGE_WINDOW: usize = 16 << 30;
+
+/// Addresses for a file with a given room: so many times the room, and so many at least. Small
+/// windows of many files have room in one process.
+const ROOMS: usize = 16;
+const SMALL_WINDOW: usize = 64 << 20;
+
+/// A process with a limit of addresses gives one window no more than this part of it.
+const PART_OF_LIMIT: usize = 16;
 
 /// Returns an address at which so many bytes can be mapped. Source: vmalloc(3), `vmmaddress`.
 pub fn any_address(size: usize) -> Option<usize> {
     let size = size.max(1).checked_next_multiple_of(lumalloc::PAGE)?;
-    let candidate = |_| LOWEST + (random(size) % CHOICES) as usize * STEP;
+    let candidate = |_| address_of(random(size), size);
     (0..ATTEMPTS).map(candidate).find(|&address| is_unused(address, size))
+}
+
+/// Returns the address that belongs to a number. Addresses of consecutive numbers are far apart:
+/// those of `n` numbers are all at least a third of `1 / n` of the span apart, up to the size,
+/// because they are multiples of it as far as there are.
+fn address_of(number: u64, size: usize) -> usize {
+    /// 2^64 divided by the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let offset = (number.wrapping_mul(FACTOR) >> (u64::BITS - SPAN_BITS)) as usize;
+    let unit = size.checked_next_power_of_two().map_or(1 << SPAN_BITS, |unit| unit.max(STEP));
+    LOWEST + offset / unit * unit
 }
 
 fn is_unused(address: usize, size: usize) -> bool {
@@ -38,24 +59,46 @@ pub(super) fn map_shared(address: usize, size: usize, descriptor: c_int) -> Resu
     map(address, size, protection, libc::MAP_SHARED | libc::MAP_NORESERVE, descriptor)
 }
 
-/// Maps the addresses of a new region with so much room: [`WINDOW`], or fewer if the system does
-/// not allow so many. Returns where they begin, and how many there are.
+/// Returns how many addresses the region of a form is to have, with so much room.
+pub(super) fn window_for(form: FileForm, room: usize) -> usize {
+    let large = LARGE_WINDOW.max(room.saturating_mul(2));
+    let small = SMALL_WINDOW.max(room.saturating_mul(ROOMS)).min(large);
+    let wanted = if form.grows { large } else { small };
+    let most = limits::addresses().unwrap_or(usize::MAX) / PART_OF_LIMIT;
+    wanted.min(most).max(FRONT + room).next_multiple_of(lumalloc::PAGE)
+}
+
+/// Maps the addresses of a new region with so much room: as many as it is to have, or fewer if the
+/// system does not allow so many. Returns where they begin, and how many there are.
 pub(super) fn map_window(
-    descriptor: c_int,
-    base: usize,
+    file: &File,
+    form: FileForm,
     room: usize,
 ) -> Result<(usize, usize), c_int> {
-    let mut window = WINDOW.max(room.saturating_mul(2));
+    let mut window = window_for(form, room);
     loop {
-        let base = if base == 0 { any_address(window).unwrap_or(0) } else { base };
-        match map_shared(base, window, descriptor) {
+        match map_new(file, form.base, window) {
             Ok(start) => return Ok((start, window)),
-            Err(libc::ENOMEM) if window / 2 >= FRONT + room => {
-                window = (window / 2).next_multiple_of(lumalloc::PAGE);
+            // EAGAIN: what is mapped is to be locked, and there is a limit on that.
+            Err(libc::ENOMEM | libc::EAGAIN) if window > FRONT + room => {
+                window = (window / 2).max(FRONT + room).next_multiple_of(lumalloc::PAGE);
             }
             Err(code) => return Err(code),
         }
     }
+}
+
+/// Maps a file at `base`, or for 0 where a process will have room that has others too: the files of
+/// a file system have consecutive numbers.
+fn map_new(file: &File, base: usize, window: usize) -> Result<usize, c_int> {
+    let descriptor = file.descriptor();
+    if base != 0 {
+        return map_shared(base, window, descriptor);
+    }
+    let (device, inode) = file.identity();
+    let own = address_of(inode.wrapping_add(device.rotate_left(32)), window);
+    map_shared(own, window, descriptor)
+        .or_else(|_| map_shared(any_address(window).unwrap_or(0), window, descriptor))
 }
 
 fn map(
@@ -101,6 +144,35 @@ pub(super) fn discard(start: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn windows_of_consecutive_numbers_do_not_overlap() {
+        for (window, count) in [(SMALL_WINDOW, 5000), (SMALL_WINDOW + 4096, 5000), (16 << 30, 900)]
+        {
+            for first in [1, 0x1_0000_0000, u64::MAX - 400] {
+                let numbers = (0..count).map(|more| first.wrapping_add(more));
+                let mut starts: Vec<usize> =
+                    numbers.map(|number| address_of(number, window)).collect();
+                starts.sort_unstable();
+                assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= window), "{window}");
+                assert!(starts[0] >= LOWEST && starts.iter().all(|start| *start < 0x5555 << 32));
+            }
+        }
+        assert_eq!(address_of(7, usize::MAX), LOWEST);
+    }
+
+    #[test]
+    fn a_region_has_addresses_for_more_than_its_room() {
+        let window = |grows, room| window_for(FileForm { grows, ..FileForm::default() }, room);
+        if limits::addresses().is_some() {
+            std::eprintln!("not tried: the process has a limit of addresses");
+            return;
+        }
+        assert_eq!([window(false, 1 << 18), window(true, 1 << 18)], [64 << 20, 16 << 30]);
+        assert_eq!([window(false, 8 << 20), window(false, 2 << 30)], [128 << 20, 16 << 30]);
+        assert_eq!([window(false, 1 << 45), window(true, 1 << 45)], [1 << 46, 1 << 46]);
+    }
 
     #[test]
     fn addresses_are_free_and_differ() {

@@ -15,29 +15,23 @@ mod file;
 mod front;
 mod growth;
 mod maps;
+mod making;
 mod memory;
 mod segment;
 
 use crate::data::Head;
-use crate::errno;
-use crate::lock::names_process;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use file::{File, Locked};
-use front::{FRONT, Found, Front, Place, WORDS};
+use front::{FRONT, Found, Front, Place};
+use making::claim;
 use segment::Identity;
 
+pub use making::{LOCKED, when_made};
 pub use memory::any_address;
 
 /// The least bytes of a region.
 const LEAST: usize = 64 * lumalloc::PAGE;
-
-/// No number of `errno`: another process has locked the file, and it is not known that it makes the
-/// region, or is in it. See [`when_made`].
-pub const LOCKED: c_int = -1;
-
-/// How often [`when_made`] accepts that, once in a millisecond.
-const PATIENCE: u32 = 1000;
 
 /// What holds the memory.
 enum Backing {
@@ -118,8 +112,8 @@ impl Mapping {
         if differs || file.length().ok_or(libc::EBADF)? < FRONT + lumalloc::PAGE {
             return Err(libc::EINVAL);
         }
-        let start = memory::map_shared(place.base, place.window, file.descriptor())?;
-        let (window, backing) = (place.window, Backing::File(file));
+        let (start, window) = map_old_file(&file, place, is_alone, form)?;
+        let backing = Backing::File(file);
         let mut mapping = Mapping { start, window, backing, is_new: false, is_alone, wanted: 0 };
         mapping.wanted = mapping.room_for(form)?;
         Ok(mapping)
@@ -132,7 +126,7 @@ impl Mapping {
         }
         file.write_start(front::MAKING)?;
         file.reserve(0, FRONT)?;
-        let (start, window) = memory::map_window(file.descriptor(), form.base, room)?;
+        let (start, window) = memory::map_window(&file, form, room)?;
         let backing = Backing::File(file);
         let mapping = Mapping { start, window, backing, is_new: true, is_alone: true, wanted: 0 };
         let limit = if form.grows { window - FRONT } else { room };
@@ -250,11 +244,30 @@ impl Mapping {
     /// Notes that the region was made or is whole, so that other processes may use it, and gives it
     /// the room that is wanted.
     pub fn ready(&self) {
+        if self.is_alone {
+            self.front().widen(self.window);
+            self.note_file();
+        }
         self.front().raise_limit(self.wanted);
         self.front().ready();
         if let Backing::File(file) = &self.backing {
             file.keep_when_closed();
             file.lock(Locked::Together);
+        }
+    }
+
+    /// Notes in which file the region lies. Nobody else has it.
+    fn note_file(&self) {
+        if let Backing::File(file) = &self.backing {
+            self.front().note_file(file.identity());
+        }
+    }
+
+    /// Returns whether the file is a copy of the one in which the region was used last.
+    pub(crate) fn is_copy(&self) -> bool {
+        match &self.backing {
+            Backing::File(file) => self.front().is_copied_to(file.identity()),
+            Backing::Segment(_) => false,
         }
     }
 
@@ -330,51 +343,26 @@ fn room(size: usize) -> Option<usize> {
     size.max(LEAST).checked_next_multiple_of(lumalloc::PAGE).filter(|size| *size <= 1 << 45)
 }
 
-/// Calls `attempt` until another process has made its region. Who calls this holds no lock: that
-/// process may be stopped.
-///
-/// # Errors
-/// Those of `attempt`, and `EBUSY` if it failed for about a second with [`LOCKED`].
-pub fn when_made<T>(mut attempt: impl FnMut() -> Result<Option<T>, c_int>) -> Result<T, c_int> {
-    let mut refusals = 0;
-    loop {
-        match attempt() {
-            Ok(Some(made)) => return Ok(made),
-            Ok(None) => {}
-            Err(LOCKED) if refusals < PATIENCE => refusals += 1,
-            Err(LOCKED) => return Err(libc::EBUSY),
-            Err(failed) => return Err(failed),
-        }
-        front::pause();
+/// Maps the region of a file. If nobody else has the region, it gets more addresses if a form wants
+/// them and nothing else lies there. Returns where they begin, and how many there are.
+fn map_old_file(
+    file: &File,
+    place: Place,
+    is_alone: bool,
+    form: FileForm,
+) -> Result<(usize, usize), c_int> {
+    let map = |window| memory::map_shared(place.base, window, file.descriptor());
+    let room = room(form.size).unwrap_or(0);
+    let is_short = form.grows || room > place.window.saturating_sub(FRONT);
+    let wanted = memory::window_for(form, room);
+    if is_alone
+        && is_short
+        && wanted > place.window
+        && let Ok(start) = map(wanted)
+    {
+        return Ok((start, wanted));
     }
-}
-
-/// Locks a file, and reads its front. Returns that, and whether no other process has the region.
-/// Only a process that is alone makes a region. Returns `None` while another one does.
-fn claim(file: &File) -> Result<Option<(Found, bool)>, c_int> {
-    let is_alone = file.lock(Locked::Alone);
-    if !is_alone && !file.lock(Locked::TogetherAtOnce) {
-        let is_locked = errno::get() == libc::EWOULDBLOCK;
-        return match is_locked {
-            true if is_in_use(file)? => Ok(None),
-            true => Err(LOCKED),
-            false => Err(libc::ENOLCK),
-        };
-    }
-    let mut words = [0; WORDS];
-    let length = file.read(0, &mut words)?;
-    // Zeros in a file are something else's.
-    let is_foreign = length != 0 && words.first() == Some(&0);
-    let found = if is_foreign { Found::Foreign } else { Found::read(&words) };
-    if is_alone || found != Found::Nothing { Ok(Some((found, is_alone))) } else { Err(LOCKED) }
-}
-
-/// Returns whether a process that exists makes the region of a file, or is in it.
-fn is_in_use(file: &File) -> Result<bool, c_int> {
-    let (mut words, mut lock) = ([0; WORDS], [0]);
-    file.read(0, &mut words)?;
-    file.read(FRONT, &mut lock)?;
-    Ok(front::is_being_made(&words) || matches!(lock, [word] if names_process(word)))
+    Ok((map(place.window)?, place.window))
 }
 
 /// Reads the front of a segment, which is longer.
@@ -396,6 +384,7 @@ pub fn object_of(path: &CStr, project: c_int) -> Option<Object> {
 
 #[cfg(test)]
 mod tests {
+    use super::making::is_in_use;
     use super::*;
     use crate::owner;
     use crate::shared_region::SharedRegion;
