@@ -150,7 +150,7 @@ pub mod system_calls {
 /// Files of `/proc` about this process, also once its first thread has ended.
 #[cfg(not(loom))]
 pub mod own_files {
-    pub use crate::ground::own_files::{MAPS, MEMORY, NAMESPACE, PROGRAM};
+    pub use crate::ground::own_files::{CLOCKS, MAPS, MEMORY, NAMESPACE, PROGRAM};
 }
 
 /// Sorting for code that must not panic.

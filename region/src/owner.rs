@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   bits 63..52  the boot of the system     31      a thread waits (the lock's own bit)
-//!        51..32  when the process began     30..22  the namespace of process numbers
+//!        51..32  when the process began     30..22  the namespaces of numbers and clocks
 //!                                           21..0   the process number
 //! ```
 //!
@@ -199,17 +199,36 @@ fn boot() -> Option<u64> {
     Some(hash >> (64 - 12))
 }
 
-/// Returns a number of the namespace of process numbers.
+/// Returns a number of the namespaces in which processes are seen: that of their numbers, and that
+/// of clocks, because in another one all processes seem to begin at other times.
 fn namespace() -> Option<u64> {
+    let processes = inode_of(own_files::NAMESPACE)?;
+    Some(part_of_namespaces(processes, inode_of(own_files::CLOCKS)))
+}
+
+/// Returns a number of nine bits. Where clocks are those of the system, it is the one that versions
+/// computed which did not know of clocks.
+fn part_of_namespaces(processes: u64, clocks: Option<u64>) -> u64 {
+    /// The inode of the first namespace of clocks, in each kernel that has any.
+    const FIRST: u64 = 0xefff_fffa;
+    /// An odd number without structure: the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let clocks = clocks.filter(|clocks| *clocks != FIRST).unwrap_or(0);
+    let mixed = processes ^ clocks.wrapping_mul(FACTOR).rotate_left(32);
+    mixed.wrapping_mul(FACTOR) >> (64 - 9)
+}
+
+/// Returns the inode of the first of these files that can be looked at.
+fn inode_of(paths: [&CStr; 2]) -> Option<u64> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     let mut is_told = |path: &CStr| {
         // SAFETY: the path is a string of C, and the status is writable.
         errno::keeping(|| unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) }) == 0
     };
-    let is_told = own_files::NAMESPACE.into_iter().any(&mut is_told);
+    let is_told = paths.into_iter().any(&mut is_told);
     // SAFETY: all bytes are zeros, or what the system wrote.
     let inode = unsafe { status.assume_init() }.st_ino;
-    is_told.then(|| inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9))
+    is_told.then_some(inode)
 }
 
 /// Reads the start of a file.
@@ -254,6 +273,7 @@ mod tests {
     use super::*;
     use core::ffi::c_int;
     use std::process::{Command, Stdio};
+    use std::vec::Vec;
 
     #[test]
     fn this_process_is_alive_and_keeps_its_number() {

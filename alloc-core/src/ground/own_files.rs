@@ -18,3 +18,5 @@ pub(crate) const PAGES: Paths = [c"/proc/self/statm", c"/proc/thread-self/statm"
 pub const MEMORY: Paths = [c"/proc/self/mem", c"/proc/thread-self/mem"];
 /// The namespace of numbers of processes, a link.
 pub const NAMESPACE: Paths = [c"/proc/self/ns/pid", c"/proc/thread-self/ns/pid"];
+/// The namespace of clocks, a link, if the system has such namespaces.
+pub const CLOCKS: Paths = [c"/proc/self/ns/time", c"/proc/thread-self/ns/time"];
