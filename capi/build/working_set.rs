@@ -115,7 +115,7 @@ pub(crate) const SPARSE: [&str; 27] = [
     "lumalloc_profile::monitor::OUTPUT",
     "lumalloc_profile::mprof::NAME",
     "lumalloc_profile::scratch::SPARE_WORDS",
-    "lumalloc_region::stacks::HEADS",
+    "lumalloc_region::noted::HEADS",
     "lumalloc_region::usage::RECORDS",
 ];
 

@@ -54,6 +54,8 @@ mod random;
 #[cfg(not(loom))]
 mod marks;
 #[cfg(not(loom))]
+mod noted;
+#[cfg(not(loom))]
 mod stacks;
 #[cfg(not(loom))]
 mod position;

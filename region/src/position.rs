@@ -1,5 +1,6 @@
 //! Where in its source a program calls from.
 
+use crate::noted::note;
 use crate::stacks::{self, DEPTH};
 use core::panic::Location;
 
@@ -41,7 +42,7 @@ impl Origin {
     }
 }
 
-/// A text that the program keeps.
+/// A text that the program keeps during a call, or that was noted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Name {
     pub(crate) address: usize,
@@ -50,8 +51,10 @@ pub(crate) struct Name {
 
 impl Name {
     fn of(text: &'static [u8]) -> Name {
-        let length = u32::try_from(text.len()).unwrap_or(0);
-        Name { address: text.as_ptr().expose_provenance(), length }
+        match u32::try_from(text.len()).unwrap_or(0) {
+            0 => Name::default(),
+            length => Name { address: text.as_ptr().expose_provenance(), length },
+        }
     }
 
     pub(crate) fn text(&self) -> Option<&'static [u8]> {
@@ -59,8 +62,17 @@ impl Name {
             return None;
         }
         let start = core::ptr::with_exposed_provenance(self.address);
-        // SAFETY: the name was made from a text that the program keeps.
+        // SAFETY: the name was made from a text that the program keeps, or that was noted.
         Some(unsafe { core::slice::from_raw_parts(start, self.length as usize) })
+    }
+
+    /// Returns the same text as it was noted, which stays when the program's does not, as that of a
+    /// plug-in that is closed. `None` if there is no memory. What is no text stays as it is.
+    pub(crate) fn noted(self) -> Option<Name> {
+        match self.text() {
+            Some(text) => note(text).map(Name::of),
+            None => Some(self),
+        }
     }
 }
 
@@ -72,7 +84,8 @@ impl Position {
         function: Name { address: 0, length: 0 },
     };
 
-    /// A position. An empty text and a line of 0 mean that it is unknown.
+    /// A position. An empty text and a line of 0 mean that it is unknown. The texts must stay
+    /// during the calls that get the position.
     #[must_use]
     pub fn new(file: &'static [u8], line: u32, function: &'static [u8]) -> Position {
         Position { file: Name::of(file), line, function: Name::of(function) }
@@ -114,6 +127,12 @@ impl Position {
     #[must_use]
     pub fn function(&self) -> Option<&'static [u8]> {
         self.function.text()
+    }
+
+    /// Returns the same position with names that stay. It is unknown if there is no memory.
+    pub(crate) fn noted(self) -> Position {
+        let names = self.file.noted().zip(self.function.noted());
+        names.map_or(Position::UNKNOWN, |(file, function)| Position { file, function, ..self })
     }
 
     /// Returns the parts, for the header of a block.

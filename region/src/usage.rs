@@ -121,9 +121,11 @@ impl Table {
             }
             number = record.next;
         }
+        // The record outlives the blocks, and so the program's text.
+        let file = key.file.noted()?;
         let number = self.take()?;
         let next = core::mem::replace(self.heads.get_mut(head)?, number);
-        *self.get(number)? = Record { next, ..key };
+        *self.get(number)? = Record { next, file, ..key };
         Some(number)
     }
 
@@ -296,6 +298,24 @@ mod tests {
         forget(two);
         let nothing = "ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n";
         assert_eq!(lines(&[one, two]), [nothing]);
+    }
+
+    #[test]
+    fn records_keep_their_names() {
+        let region = 0x40_0000;
+        let name = std::boxed::Box::leak(std::boxed::Box::new(*b"plug-in.c"));
+        let start = name.as_mut_ptr();
+        // SAFETY: the text stays, and changes when nothing refers to it.
+        let text = || unsafe { core::slice::from_raw_parts(start.cast_const(), 9) };
+        allocated(region, &Position::new(text(), 5, b""), 10).unwrap();
+        // SAFETY: the first byte of the text.
+        unsafe { start.write(b'x') };
+        allocated(region, &Position::new(text(), 5, b""), 10).unwrap();
+        let files = lines(&[region]);
+        for name in ["file=plug-in.c:n_alloc=1:", "file=xlug-in.c:n_alloc=1:"] {
+            assert!(files.iter().any(|line| line.starts_with(name)), "{files:?}");
+        }
+        forget(region);
     }
 
     /// A search for each line would take time with the square of the number of regions.

@@ -3,6 +3,7 @@
 #include "region_check.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +68,24 @@ static void each_mistake_has_its_line(void)
   CHECK((vmresize)(vm, block, 10, VM_RSMOVE) == NULL);
   expect("resize error:region=V:block=A:already freed:\n", vm, block, NULL);
   CHECK(vmclose(vm) == 0 && vmclose(other) == 0);
+}
+
+/* The names of a plug-in go when it is closed. What it has freed is checked still. */
+static void names_are_kept(void)
+{
+  char *names = (char *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Vmalloc_t *vm = vmopen(Vmdcheap, Vmdebug, 0);
+  char *block;
+  CHECK(names != MAP_FAILED && vm != NULL);
+  strcpy(names, "plug.c");
+  strcpy(names + 100, "work");
+  vmfileline(names, 5, names + 100);
+  block = (char *)(vmalloc)(vm, 100);
+  CHECK((vmfree)(vm, block) == 0 && munmap(names, 4096) == 0);
+  block[3] = 1;
+  CHECK(vmdbcheck(vm) == 1);
+  expect("corrupted data:region=V:block=A:bad byte at=3:already freed:allocated at=plug.c,5:\n", vm, block, NULL);
+  CHECK(vmclose(vm) == 0);
 }
 
 /* "If Vmdebug, this also checks for block overwriting errors." Each block is reported once, and counted. */
@@ -255,6 +274,7 @@ int main(void)
   CHECK(pipe(fds) == 0 && fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0);
   CHECK(vmdebug(fds[1]) == 2 && vmdebug(-7) == fds[1] && vmdebug(fds[1]) == -7);
   each_mistake_has_its_line();
+  names_are_kept();
   vmdbcheck_finds_overwritten_blocks();
   a_block_that_is_freed_while_it_is_resized_has_its_line();
   vm_dbcheck_checks_other_methods(Vmbest);

@@ -1,6 +1,7 @@
 /* Vmprofile: the summary, byte for byte as the library of 2011 writes it, but with right sums. */
 #define VMFL
 #include "region_check.h"
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int fds[2];
@@ -58,6 +59,28 @@ static void counts_belong_to_one_region(void)
   free(it);
 }
 
+/* The names of a plug-in go when it is closed. What it has freed is counted still. */
+static void names_are_kept(void)
+{
+  char *names = (char *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Vmalloc_t *vm = vmopen(Vmdcheap, Vmprofile, 0);
+  Vmstat_t st;
+  char text[2048];
+  CHECK(names != MAP_FAILED && vm != NULL);
+  strcpy(names, "plug.c");
+  vmfileline(names, 5, "");
+  CHECK((vmfree)(vm, (vmalloc)(vm, 100)) == 0 && munmap(names, 4096) == 0);
+  CHECK(vmstat(vm, &st) == 0 && vmprofile(vm, fds[1]) == 0);
+  sprintf(text,
+          "ALLOCATION USAGE SUMMARY:n_alloc=1:n_free=1:s_alloc=100:s_free=100:\n"
+          "region=V:n_alloc=1:n_free=1:s_alloc=100:s_free=100:max_busy=100:extent=%lu:\n"
+          "file=plug.c:n_alloc=1:n_free=1:s_alloc=100:s_free=100:\n"
+          "\tline=5:region=V:n_alloc=1:n_free=1:s_alloc=100:s_free=100:\n",
+          (unsigned long)st.extent);
+  expect(text, vm, NULL);
+  CHECK(vmclose(vm) == 0);
+}
+
 int main(void)
 {
   struct recorder *it = recorder(64, GROWS);
@@ -68,6 +91,7 @@ int main(void)
   CHECK(pipe(fds) == 0);
   CHECK(vmprofile(NULL, -1) == -1 && vmprofile(NULL, fds[1]) == 0);
   expect("ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n", NULL, NULL);
+  names_are_kept();
   vm = vmopen(&it->disc, Vmprofile, 0);
 #line 48 "p2.c"
   block = vmalloc(vm, 100);

@@ -36,8 +36,7 @@ pub(super) fn take() -> Position {
 /// an empty string, and a line of 0 mean that it is unknown.
 ///
 /// # Safety
-/// The strings must be NULL or NUL-terminated. They must exist as long as a block that the call
-/// allocates.
+/// The strings must be NULL or NUL-terminated. They must exist until that call is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmfileline(file: *const c_char, line: c_int, func: *const c_char) {
     if let Some(record) = key().and_then(record) {
@@ -54,7 +53,7 @@ pub unsafe extern "C" fn vmfileline(file: *const c_char, line: c_int, func: *con
 /// The text at a pointer, which is empty for NULL.
 ///
 /// # Safety
-/// The pointer is NULL, or leads to a string that the program keeps.
+/// The pointer is NULL, or leads to a string that the program keeps until its next call.
 unsafe fn text(string: *const c_char) -> &'static [u8] {
     if string.is_null() {
         return b"";

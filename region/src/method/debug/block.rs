@@ -11,6 +11,7 @@
 //! place of the function, and zeros.
 
 use crate::marks::{is_known_mark, process_mark};
+use crate::noted::is_noted;
 use crate::position::{Name, Position};
 use crate::words::Words;
 
@@ -68,6 +69,13 @@ impl Front {
 /// Writes where a block was allocated. The mark vouches for the other words, which are addresses of
 /// names: a program may have written before its block.
 pub(super) fn write_position(words: Words, at: usize, position: Position) {
+    // A block that was freed is kept longer than the program's names may be.
+    write_parts(words, at, position.noted());
+}
+
+/// Writes a position whose names stay. The mark vouches for the other words, which are addresses of
+/// names: a program may have written before its block.
+fn write_parts(words: Words, at: usize, position: Position) {
     let (file, line, function) = position.parts();
     let line = u64::from(file.length) << 32 | u64::from(line);
     let mark = mark_of(process_mark(), file.address as u64, line, function);
@@ -82,7 +90,7 @@ pub(super) fn forget_function(words: Words, at: usize) {
     let (file, line, _) = position(words, at, false).parts();
     // SAFETY: the parts are those of a position of this process, and no function is one.
     let position = unsafe { Position::from_parts(file, line, NOTHING) };
-    write_position(words, at, position);
+    write_parts(words, at, position);
 }
 
 /// Returns where a block was allocated, if this process allocated it, or one that it was forked
@@ -95,7 +103,11 @@ pub(super) fn position(words: Words, at: usize, is_freed: bool) -> Position {
         false => Name { address: words.read(at - FUNCTION) as usize, length: (mark >> 32) as u32 },
     };
     let is_of = |process| mark as u32 == mark_of(process, file.address as u64, line, function);
-    if !is_known_mark(is_of) {
+    // What the process has noted since this one was forked from it, only it has.
+    let is_here = |name: Name| name.address == 0 || is_noted(name.address);
+    let is_known =
+        is_of(process_mark()) || is_known_mark(is_of) && is_here(file) && is_here(function);
+    if !is_known {
         return Position::UNKNOWN;
     }
     // SAFETY: the mark says that this process wrote the words, or one that it was forked from.
