@@ -15,6 +15,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// which changes when the layout does.
 const INTACT: u64 = 0x72_6567_696f << 4 | 2;
 
+/// What it says in a region for debugging, whose blocks have another layout.
+const INTACT_DEBUG: u64 = INTACT + 1;
+
+/// What the word says in a region with this method and these flags.
+const fn intact(mode: u32) -> u64 {
+    if mode & mode::METHODS == mode::DEBUG { INTACT_DEBUG } else { INTACT }
+}
+
 /// Says that blocks are being forgotten. If the process ends meanwhile, this is done again.
 const CLEARING: u32 = u32::from_le_bytes(*b"clea");
 
@@ -64,7 +72,7 @@ impl Head {
 
     /// Returns whether this is the core data of a region with a method, of this layout.
     pub fn is_intact(&self, method: u32) -> bool {
-        let is_sealed = self.words().unseal(self.intact.place()) == Some(INTACT);
+        let is_sealed = self.words().unseal(self.intact.place()) == Some(intact(method));
         (is_sealed || self.is_clearing()) && self.mode() & mode::METHODS == method
     }
 
@@ -127,7 +135,7 @@ impl Head {
     pub(crate) fn begin(&self, mode: u32, unit: usize, handle: usize) {
         self.lock.begin();
         self.key.store(random(self.address()), Ordering::Relaxed);
-        self.words().seal(self.intact.place(), INTACT);
+        self.words().seal(self.intact.place(), intact(mode));
         self.mode.begin(mode);
         self.clearing.store(0, Ordering::Relaxed);
         self.handle.set(handle);
@@ -177,7 +185,7 @@ impl Head {
 
     fn take_another_key(&self) {
         self.key.store(random(self.address()), Ordering::Relaxed);
-        self.words().seal(self.intact.place(), INTACT);
+        self.words().seal(self.intact.place(), intact(self.mode()));
         self.words().set_link(self.values.place(), 0);
         self.busy.set(0);
         self.busy_bytes.set(0);

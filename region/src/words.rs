@@ -15,6 +15,9 @@ const VALUE_BITS: u32 = 64 - TAG_BITS;
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 const GRANULE_SHIFT: u32 = GRANULE.trailing_zeros();
 
+/// How far behind its place a word that is sealed apart seems to lie. No word lies there.
+const APART: usize = 1;
+
 /// Odd numbers without structure: the golden ratio, and the one of splitmix64.
 const TAG_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const RANK_FACTOR: u64 = 0xbf58_476d_1ce4_e5b9;
@@ -77,6 +80,22 @@ impl Words {
     pub(crate) fn seal(self, at: usize, value: u64) {
         let value = value & VALUE_MASK;
         self.write(at, value | self.tag(at, value) << VALUE_BITS);
+    }
+
+    /// As [`Words::unseal`], of a word that was sealed apart: none that was sealed at the same
+    /// place otherwise, as a link that was there before, is taken for it.
+    #[inline]
+    pub(crate) fn unseal_apart(self, at: usize) -> Option<u64> {
+        let word = self.read(at);
+        let value = word & VALUE_MASK;
+        (word >> VALUE_BITS == self.tag(at + APART, value)).then_some(value)
+    }
+
+    /// As [`Words::seal`], for [`Words::unseal_apart`].
+    #[inline]
+    pub(crate) fn seal_apart(self, at: usize, value: u64) {
+        let value = value & VALUE_MASK;
+        self.write(at, value | self.tag(at + APART, value) << VALUE_BITS);
     }
 
     /// Makes a sealed word invalid: its tag gets another bit.
@@ -197,6 +216,21 @@ mod tests {
             for bit in 0..64 {
                 words.write(base, word ^ (1 << bit));
                 assert_eq!(words.unseal(base), None, "bit {bit}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_word_that_was_sealed_apart_is_no_other_one() {
+        on_words(|words, base| {
+            for value in [0, 1, 77, VALUE_MASK] {
+                words.seal_apart(base + 8, value);
+                assert_eq!(
+                    [words.unseal_apart(base + 8), words.unseal(base + 8)],
+                    [Some(value), None]
+                );
+                words.seal(base + 8, value);
+                assert_eq!(words.unseal_apart(base + 8), None);
             }
         });
     }

@@ -1,6 +1,8 @@
 //! The methods: how blocks are cut from segments, and what can be freed.
 
 pub(crate) mod call;
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) mod stepping;
 pub(crate) mod best;
 mod carving;
 pub(crate) mod last;

@@ -84,15 +84,13 @@ mod tests {
     use super::super::tests::check;
     use super::*;
     use crate::data::Data;
-    use crate::discipline::Resized;
     use crate::method::call::Form;
+    use crate::method::stepping::{Buffer, ROOM, bytes, map, step_by_step};
     use crate::method::{Method, Resize};
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicUsize, Ordering};
     use std::vec::Vec;
 
-    /// Bytes for the region, and behind them what the child says.
-    const ROOM: usize = 64 << 10;
     const BLOCKS: usize = 24;
 
     /// What the child had done when it ended: the blocks that it had, and the one that it was about
@@ -103,38 +101,6 @@ mod tests {
         leaves: AtomicUsize,
     }
 
-    /// A segment that grows and shrinks in steps of 1 KiB.
-    struct Buffer(usize);
-
-    // SAFETY: the buffer belongs to the region alone.
-    unsafe impl Discipline for Buffer {
-        fn round(&self) -> usize {
-            1024
-        }
-
-        fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
-            let start = core::ptr::with_exposed_provenance_mut(self.0);
-            NonNull::new(start).filter(|_| size <= 4096)
-        }
-
-        unsafe fn resize(&mut self, _segment: NonNull<u8>, _: usize, new_size: usize) -> Resized {
-            if new_size <= ROOM { Resized::InPlace } else { Resized::Refused }
-        }
-
-        unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
-            false
-        }
-    }
-
-    fn map() -> usize {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (size, flags) = (2 * ROOM, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: the mapping is new.
-        let start = unsafe { libc::mmap(core::ptr::null_mut(), size, protection, flags, -1, 0) };
-        assert_ne!(start, libc::MAP_FAILED);
-        start.expose_provenance()
-    }
-
     fn said<'a>(memory: usize) -> &'a Said {
         // SAFETY: the memory is mapped until the test ends, and any bytes are a value.
         unsafe { &*core::ptr::with_exposed_provenance::<Said>(memory + ROOM) }
@@ -142,12 +108,6 @@ mod tests {
 
     fn data(memory: usize) -> NonNull<Data<State>> {
         NonNull::new(core::ptr::with_exposed_provenance_mut(memory)).unwrap()
-    }
-
-    fn bytes(memory: usize) -> &'static mut [u8] {
-        let start = core::ptr::with_exposed_provenance_mut(memory);
-        // SAFETY: the memory is mapped, and one process uses it at a time.
-        unsafe { core::slice::from_raw_parts_mut(start, 2 * ROOM) }
     }
 
     /// What the child does: all that a region can do, without memory of its own.
@@ -187,39 +147,6 @@ mod tests {
         said.leaves.store(0, Ordering::SeqCst);
     }
 
-    /// Runs the work in a child, and calls `look` after each of its instructions.
-    fn step_by_step(memory: usize, mut look: impl FnMut()) {
-        let nothing = core::ptr::null_mut::<core::ffi::c_void>();
-        // SAFETY: the child calls nothing but the region and the system.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0);
-        if child == 0 {
-            // SAFETY: the call takes no memory.
-            unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) };
-            // SAFETY: the call takes no memory.
-            unsafe { libc::raise(libc::SIGSTOP) };
-            work(memory);
-            // SAFETY: the child ends.
-            unsafe { libc::_exit(0) };
-        }
-        loop {
-            let mut status = 0;
-            // SAFETY: the status is writable.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            if libc::WIFEXITED(status) {
-                assert_eq!(libc::WEXITSTATUS(status), 0);
-                return;
-            }
-            assert!(libc::WIFSTOPPED(status), "the child was killed: {status:x}");
-            let signal = libc::WSTOPSIG(status);
-            assert!([libc::SIGSTOP, libc::SIGTRAP].contains(&signal), "signal {signal}");
-            look();
-            // SAFETY: the call takes no memory.
-            let step = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, nothing, nothing) };
-            assert_eq!(step, 0);
-        }
-    }
-
     #[test]
     fn a_region_is_whole_again_wherever_a_process_ended() {
         let (memory, copy) = (map(), map());
@@ -227,37 +154,40 @@ mod tests {
         Call::<Best, Buffer>::open(&mut discipline, Form::default()).unwrap();
         let mut before = Vec::new();
         let mut changes = 0;
-        step_by_step(memory, || {
-            let now = bytes(memory);
-            if now == before.as_slice() {
-                return;
-            }
-            before = now.to_vec();
-            changes += 1;
-            // A region works at any address.
-            bytes(copy).copy_from_slice(now);
-            let mut discipline = Buffer(copy);
-            // SAFETY: the copy is that of a region, and nobody else has it.
-            let mut call = unsafe { Call::<Best, Buffer>::new(data(copy), &mut discipline) };
-            call.recover();
-            let blocks = check(&call);
-            let said = said(copy);
-            let leaves = said.leaves.load(Ordering::Relaxed);
-            let used = blocks.values().filter(|block| block.is_used()).count();
-            let mut kept = 0;
-            for slot in &said.blocks {
-                let block = slot.load(Ordering::Relaxed);
-                if block != 0 && block != leaves && leaves != 1 {
-                    assert!(blocks.get(&(copy + block)).is_some_and(|block| block.is_used()));
-                    kept += 1;
+        step_by_step(
+            || work(memory),
+            || {
+                let now = bytes(memory);
+                if now == before.as_slice() {
+                    return;
                 }
-            }
-            // A call in which the process ended has taken two blocks at most.
-            assert!(leaves == 1 || (kept..=kept + 2).contains(&used), "{kept}, {used}");
-            let more = Best::alloc(&mut call, 200).unwrap();
-            check(&call);
-            assert!(Best::free(&mut call, more).is_ok());
-        });
+                before = now.to_vec();
+                changes += 1;
+                // A region works at any address.
+                bytes(copy).copy_from_slice(now);
+                let mut discipline = Buffer(copy);
+                // SAFETY: the copy is that of a region, and nobody else has it.
+                let mut call = unsafe { Call::<Best, Buffer>::new(data(copy), &mut discipline) };
+                call.recover();
+                let blocks = check(&call);
+                let said = said(copy);
+                let leaves = said.leaves.load(Ordering::Relaxed);
+                let used = blocks.values().filter(|block| block.is_used()).count();
+                let mut kept = 0;
+                for slot in &said.blocks {
+                    let block = slot.load(Ordering::Relaxed);
+                    if block != 0 && block != leaves && leaves != 1 {
+                        assert!(blocks.get(&(copy + block)).is_some_and(|block| block.is_used()));
+                        kept += 1;
+                    }
+                }
+                // A call in which the process ended has taken two blocks at most.
+                assert!(leaves == 1 || (kept..=kept + 2).contains(&used), "{kept}, {used}");
+                let more = Best::alloc(&mut call, 200).unwrap();
+                check(&call);
+                assert!(Best::free(&mut call, more).is_ok());
+            },
+        );
         assert!(changes > 1000, "{changes}");
     }
 }

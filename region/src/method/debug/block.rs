@@ -51,7 +51,7 @@ pub(super) struct Front {
 impl Front {
     /// Reads the word before the block at an address, or returns `None` if it was overwritten.
     pub(super) fn read(words: Words, at: usize) -> Option<Front> {
-        let value = words.unseal(at - SIZE)?;
+        let value = words.unseal_apart(at - SIZE)?;
         Some(Front {
             size: (value >> FLAG_BITS) as usize,
             freed: value & FREED != 0,
@@ -62,12 +62,19 @@ impl Front {
     /// Writes the word before the block at an address.
     pub(super) fn write(self, words: Words, at: usize) {
         let flags = u64::from(self.freed) | u64::from(self.reported) << 1;
-        words.seal(at - SIZE, (self.size as u64) << FLAG_BITS | flags);
+        words.seal_apart(at - SIZE, (self.size as u64) << FLAG_BITS | flags);
     }
 }
 
-/// Writes where a block was allocated. The mark vouches for the other words, which are addresses of
-/// names: a program may have written before its block.
+/// Makes the word before the block at an address invalid, unless it is: the block is about to
+/// change or to go, and if the process ends meanwhile, it has no size.
+pub(super) fn erase_front(words: Words, at: usize) {
+    if Front::read(words, at).is_some() {
+        words.erase(at - SIZE);
+    }
+}
+
+/// Writes where a block was allocated.
 pub(super) fn write_position(words: Words, at: usize, position: Position) {
     // A block that was freed is kept longer than the program's names may be.
     write_parts(words, at, position.noted());

@@ -4,9 +4,11 @@
 mod block;
 mod quarantine;
 mod checks;
+mod edges;
+mod retired;
 
 use super::best::{self, Best, align_behind, busy_blocks};
-use super::{Method, Resize, Stat, carry_over, clear, clear_unasked, sealed};
+use super::{Method, Resize, Stat, carry_over, clear_unasked, sealed};
 use crate::discipline::Discipline;
 use crate::method::call::{Call, Nothing, Reserve};
 use crate::misuse::Misuse;
@@ -15,8 +17,10 @@ use crate::segments::Segment;
 use crate::warning::{Action, Moment, Trouble};
 use crate::watch::is_watched;
 use block::{FRONT, Front, GUARD};
-use checks::{check, check_if_wanted, examine, warn_if_written};
+use checks::{check, check_if_wanted, examine};
+use edges::{finish_all, in_place, write_edges};
 use quarantine::Quarantine;
+use retired::{release_freed, retire};
 
 /// Best fit with guards and checks. What it finds goes to [`Discipline::warn`]. Source: vmalloc(3),
 /// `Vmdebug`.
@@ -147,6 +151,7 @@ impl Method for Debug {
     fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
         with_best(call, Best::recover);
         let (words, quarantine) = (call.words(), &call.state().quarantine);
+        finish_all(call);
         quarantine.begin(words);
         let freed = each_block(call).filter(|(_, found)| found.is_freed());
         freed.for_each(|(at, found)| quarantine.push(words, at, found.size(at) + FRONT));
@@ -269,9 +274,8 @@ fn finish<D: Discipline>(
     };
     let end =
         look(call, |best| Best::size(best, at - FRONT)).map_or(at, |usable| at - FRONT + usable);
-    Front { size, freed: false, reported: false }.write(call.words(), at);
     block::write_position(call.words(), at, call.position());
-    block::write_guards(at, size, end);
+    write_edges(call.words(), at, size, end);
     let moment = if action == Action::Alloc { Moment::Allocated } else { Moment::Resized };
     alert(call, at, size, moment);
     Some(at)
@@ -344,57 +348,6 @@ fn alert<D: Discipline>(call: &mut Call<'_, Debug, D>, block: usize, size: usize
     if is_watched(block) {
         call.warn(Trouble::Watched { block, size, moment });
     }
-}
-
-/// Resizes a block where it lies, if it can be. Returns whether it was.
-fn in_place<D: Discipline>(
-    call: &mut Call<'_, Debug, D>,
-    at: usize,
-    old: usize,
-    size: usize,
-    how: Resize,
-) -> bool {
-    let Some(longer) = size.checked_add(FRONT + GUARD) else { return false };
-    let start = at - FRONT;
-    let resized = with_best(call, |best| Best::resize(best, start, longer, Resize::STAY));
-    let usable = look(call, |best| Best::size(best, start)).filter(|_| resized.is_ok());
-    let Some(usable) = usable else { return false };
-    Front { size, freed: false, reported: false }.write(call.words(), at);
-    block::write_guards(at, size, start + usable);
-    if how.zero && size > old {
-        clear(at + old, size - old);
-    }
-    alert(call, at, size, Moment::Resized);
-    true
-}
-
-/// Fills a block with zeros and keeps it for a while.
-fn retire<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize) {
-    block::wipe(at, size);
-    Front { size, freed: true, reported: false }.write(call.words(), at);
-    block::forget_function(call.words(), at);
-    call.state().quarantine.push(call.words(), at, size + FRONT);
-    release_freed(call, |state| state.quarantine.is_full());
-}
-
-/// Frees the blocks that were kept longest, as long as `wanted`. Returns whether there were any.
-fn release_freed<D: Discipline>(
-    call: &mut Call<'_, Debug, D>,
-    wanted: impl Fn(&State) -> bool,
-) -> bool {
-    let mut any = false;
-    while wanted(call.state()) {
-        let (words, state) = (call.words(), call.state());
-        let at = state.quarantine.oldest(words);
-        let front = if at == 0 { None } else { Front::read(words, at) };
-        let Some(front) = front.filter(|front| front.freed) else { break };
-        state.quarantine.pop(words, at, front.size + FRONT);
-        warn_if_written(call, at, front);
-        // A block whose header was overwritten stays unused.
-        let _ = with_best(call, |best| Best::free(best, at - FRONT));
-        any = true;
-    }
-    any
 }
 
 #[cfg(test)]
