@@ -111,6 +111,11 @@ pub(crate) fn is_seen(owner: u64) -> bool {
     owner & START != 0 && !differ(owner, own(), SPACE) && is_alive(owner)
 }
 
+/// Returns whether this process is known to have no thread but the calling one.
+pub(crate) fn is_only_thread() -> bool {
+    status(process()).is_some_and(|status| status.threads == 1)
+}
+
 /// Returns whether two numbers have a part that differs. A part that is not known does not.
 fn differ(one: u64, other: u64, part: u64) -> bool {
     let (one, other) = (one & part, other & part);
@@ -152,6 +157,8 @@ fn is_gone(process: u64) -> bool {
 struct Status {
     /// It has ended, and its parent has not noticed yet.
     is_dead: bool,
+    /// How many threads it has.
+    threads: u64,
     /// When it began, in ticks since the system's start.
     start: u64,
 }
@@ -172,7 +179,7 @@ fn parse(line: &[u8]) -> Option<Status> {
     let start = number(fields.nth(1)?)?;
     // A first thread that has ended looks the same while others go on.
     let is_dead = matches!(state, b"Z" | b"X") && threads <= 1;
-    Some(Status { is_dead, start })
+    Some(Status { is_dead, threads, start })
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -322,6 +329,85 @@ mod tests {
         assert!(is_seen(own()) && !is_seen(with_another(SPACE)) && !is_seen(with_another(BOOT)));
         assert!(is_seen(own() & !(BOOT | SPACE)) && !is_seen(own() & !START));
         assert!(!is_seen(1) && !is_seen(NUMBER));
+    }
+
+    #[test]
+    fn other_threads_are_noticed() {
+        std::thread::scope(|scope| {
+            let another = scope.spawn(std::thread::park);
+            assert!(!is_only_thread());
+            another.thread().unpark();
+        });
+        // SAFETY: the child makes only calls of the system.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(c_int::from(!is_only_thread())) };
+        }
+        let mut status = 1;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn other_clocks_are_another_namespace() {
+        let part = |clocks| part_of_namespaces(0xefff_fffc, clocks);
+        // As versions computed it that did not look at clocks.
+        let before = 0xefff_fffc_u64.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9);
+        assert_eq!([part(None), part(Some(0xefff_fffa))], [before, before]);
+        let others: Vec<u64> =
+            (0xf000_0000..0xf000_0100).map(|clocks| part(Some(clocks))).collect();
+        // Each has the number of the first one by chance, one in 512.
+        assert!(others.iter().filter(|other| **other == before).count() <= 4);
+        assert!(others.iter().all(|other| *other < 512));
+    }
+
+    /// There `/proc` says that processes began at other times.
+    #[test]
+    fn a_process_is_not_taken_for_dead_where_clocks_differ() {
+        let parent = own();
+        // SAFETY: the child makes only calls of the system.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(with_other_clocks(parent)) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        match libc::WEXITSTATUS(status) {
+            2 => std::eprintln!("not tried: this process may not make a namespace of clocks"),
+            code => assert_eq!((libc::WIFEXITED(status), code), (true, 0)),
+        }
+    }
+
+    /// Returns 0 if a process with other clocks knows that one is alive, 2 if there can be none.
+    fn with_other_clocks(owner: u64) -> c_int {
+        // SAFETY: the process has one thread.
+        if unsafe { libc::unshare(libc::CLONE_NEWTIME) } != 0 {
+            return 2;
+        }
+        let offsets = c"/proc/self/timens_offsets";
+        let file = system_calls::open(offsets, libc::O_WRONLY | libc::O_CLOEXEC, 0);
+        let text = b"boottime 5000 0\n";
+        // SAFETY: the text has so many bytes.
+        if unsafe { libc::write(file, text.as_ptr().cast(), text.len()) } < 0 {
+            return 2;
+        }
+        // SAFETY: the child makes only calls of the system.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            note();
+            let is_right = is_alive(owner) && !is_seen(owner) && !is_same(owner, own());
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(c_int::from(!is_right)) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        libc::WEXITSTATUS(status)
     }
 
     /// A process that has no descriptor left cannot read `/proc`.

@@ -14,12 +14,33 @@ pub(crate) use loom::sync::atomic::{
 #[cfg(not(loom))]
 pub(crate) use lumalloc::observe::{regions, thread_number};
 
+#[cfg(not(loom))]
+use crate::{errno, owner};
+
 #[cfg(loom)]
 pub(crate) use loom::hint::spin_loop;
 #[cfg(loom)]
 pub(crate) use loom::thread::yield_now as pause;
 #[cfg(loom)]
-pub(crate) use models::{AtomicUsize, model, now, regions, take_number, thread_number};
+pub(crate) use models::{
+    AtomicUsize, fence_all_threads, model, now, regions, take_number, thread_number,
+};
+
+/// Makes every running thread of the process pass a full memory fence. Returns false if the system
+/// cannot, and there may be other threads.
+#[cfg(not(loom))]
+pub(crate) fn fence_all_threads() -> bool {
+    regions::fence_all_threads() || owner::is_only_thread()
+}
+
+/// Says why nothing is known of a region of one thread.
+#[cfg(not(loom))]
+pub(crate) fn refused() {
+    errno::set(libc::ENOSYS);
+}
+
+#[cfg(loom)]
+pub(crate) fn refused() {}
 
 /// Nanoseconds of a clock that does not go back.
 #[cfg(not(loom))]
@@ -39,7 +60,7 @@ pub(crate) fn pause() {
 
 #[cfg(loom)]
 mod models {
-    use super::Ordering;
+    use super::{Ordering, compiler_fence};
     use core::cell::Cell;
     use core::ops::Deref;
 
@@ -92,7 +113,6 @@ mod models {
 
     /// The list of regions, which one thread uses at a time.
     pub(crate) mod regions {
-        use crate::seam::{Ordering, compiler_fence};
         use loom::sync::Mutex;
 
         loom::lazy_static! {
@@ -112,11 +132,11 @@ mod models {
             }
             is_free
         }
+    }
 
-        /// membarrier(2) makes of each fence of the compiler a real one, which it is in a model.
-        pub(crate) fn fence_all_threads() -> bool {
-            compiler_fence(Ordering::SeqCst);
-            true
-        }
+    /// membarrier(2) makes of each fence of the compiler a real one, which it is in a model.
+    pub(crate) fn fence_all_threads() -> bool {
+        compiler_fence(Ordering::SeqCst);
+        true
     }
 }

@@ -22,7 +22,9 @@
 use crate::data::Head;
 use crate::entry::Entry;
 use crate::mode::{MALLOC, PROCESSES, SHARE, VISITED};
-use crate::seam::{Ordering, compiler_fence, now, pause, regions, spin_loop};
+use crate::seam::{
+    Ordering, compiler_fence, fence_all_threads, now, pause, refused, regions, spin_loop,
+};
 
 /// Threads take turns in a region with one of these.
 const SHARED: u32 = SHARE | PROCESSES;
@@ -94,13 +96,13 @@ impl Head {
     }
 
     /// Begins a visit. Returns false if a call stays in the region, if this thread is in it, or if
-    /// the system has no membarrier(2).
+    /// the system refuses membarrier(2) to a process of several threads: then `errno` is `ENOSYS`.
     ///
     /// The caller holds the lock of the list of regions. What the visitor does in the region fails
     /// if it calls the region again.
     pub fn visit(&self, entry: Entry) -> bool {
         match entry {
-            Entry::Alone => self.visit_alone(),
+            Entry::Alone => self.visit_alone(refused),
             shared => soon(|| match self.lock().try_enter(shared) {
                 Some(true) => Some(true),
                 Some(false) => None,
@@ -117,13 +119,18 @@ impl Head {
         }
     }
 
-    fn visit_alone(&self) -> bool {
+    /// Calls `refused` if the system refuses membarrier(2).
+    fn visit_alone(&self, refused: impl FnOnce()) -> bool {
         if self.has_flags(VISITED) {
             return false;
         }
         self.lock().note_this_thread(true);
         self.change_mode(VISITED, true);
-        let is_in = regions::fence_all_threads() && self.is_left_soon();
+        let is_fenced = fence_all_threads();
+        if !is_fenced {
+            refused();
+        }
+        let is_in = is_fenced && self.is_left_soon();
         if !is_in {
             self.see_off();
         }
@@ -168,7 +175,7 @@ impl Head {
     /// Sets flags by which threads take turns, or fails as [`Head::share_with_malloc`].
     fn share(&self, flags: u32) -> bool {
         let is_shared = self.entry() != Entry::Alone;
-        let may_change = is_shared || self.visit_alone();
+        let may_change = is_shared || self.visit_alone(|| {});
         if may_change {
             self.change_mode(flags, true);
         }

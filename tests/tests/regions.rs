@@ -47,6 +47,7 @@ programs! {
     profile "region_profile.c"
     shared "region_shared.c"
     files "region_files.c"
+    unfenced "region_unfenced.c"
     keys "region_keys.c"
 }
 

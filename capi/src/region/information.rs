@@ -20,6 +20,9 @@ pub type SeeSegment =
 
 /// `vmregion`: the open region that has allocated the block at an address; NULL if there is none. A
 /// region in which another call stays is left out. Source: vmalloc(3).
+///
+/// Errors: NULL with `ENOSYS` when regions of one thread cannot be looked at, because the system
+/// refuses membarrier(2) to a process with several threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
     let has_it = |vm: &&Vmalloc| (kinds::of(vm).has_block)(vm, Way::Visit, addr.addr());
@@ -54,7 +57,8 @@ pub unsafe extern "C" fn vmsegment(vm: *mut Vmalloc, addr: *mut c_void) -> *mut 
 /// caller of `vmwalk`. It may look at regions, and open and close them: those that are opened
 /// meanwhile are left out.
 ///
-/// Errors: -1 with `EINVAL` for a null callback.
+/// Errors: -1 with `EINVAL` for a null callback. `errno` is `ENOSYS` if regions of one thread were
+/// left out, because the system refuses membarrier(2) to a process with several threads.
 ///
 /// # Safety
 /// `vm` must be NULL or a handle, and `walkf` must accept `handle`. No other thread may close a
