@@ -109,8 +109,9 @@ impl<M: Method, D: Discipline> PublishedRegion<M, D> {
     /// Ends that others see the region.
     #[must_use]
     pub fn withdraw(self) -> Region<M, D> {
-        let place = ManuallyDrop::new(self).place;
-        regions::withdraw(place.as_ptr().cast());
+        let this = ManuallyDrop::new(self);
+        let place = this.place;
+        regions::withdraw_at(this.number, place.as_ptr().cast());
         // SAFETY: the block holds the region, and nobody else knows it any more.
         unsafe { taken_out(place) }.region
     }
@@ -140,7 +141,7 @@ impl<M: Method, D: Discipline> Deref for PublishedRegion<M, D> {
 
 impl<M: Method, D: Discipline> Drop for PublishedRegion<M, D> {
     fn drop(&mut self) {
-        regions::withdraw(self.place.as_ptr().cast());
+        regions::withdraw_at(self.number, self.place.as_ptr().cast());
         // SAFETY: the block holds the region, and nobody else knows it any more.
         drop(unsafe { taken_out(self.place) });
     }

@@ -76,7 +76,7 @@ impl<T: Persist> PublishedPersistent<T> {
 
     fn end(&self) {
         let region: *const SharedRegion = self.region();
-        regions::withdraw(region.cast());
+        regions::withdraw_at(self.number, region.cast());
     }
 }
 

@@ -53,8 +53,20 @@ impl Counted {
     }
 }
 
-const CHUNK: usize = 64;
-const CHUNKS: usize = 256;
+/// The entries of the first chunk. Each chunk has twice as many as the one before.
+const FIRST_CHUNK: usize = 64;
+const CHUNKS: usize = 20;
+
+/// How many entries a chunk has.
+const fn length_of(chunk: usize) -> usize {
+    FIRST_CHUNK << chunk
+}
+
+/// Returns the chunk of a number, and the place there.
+const fn place_of(number: usize) -> (usize, usize) {
+    let chunk = (number / FIRST_CHUNK + 1).ilog2() as usize;
+    (chunk, number + FIRST_CHUNK - length_of(chunk))
+}
 
 /// All entries, in chunks that stay.
 struct Entries {
@@ -85,9 +97,10 @@ impl Entries {
         if number >= self.end {
             return None;
         }
-        let chunk = *self.chunks.get(number / CHUNK)?;
+        let (chunk, place) = place_of(number);
+        let chunk = *self.chunks.get(chunk)?;
         // SAFETY: the chunks of numbers that were used exist, with so many places.
-        let entry = unsafe { chunk.add(number % CHUNK) };
+        let entry = unsafe { chunk.add(place) };
         // SAFETY: the entry was written, and the list is borrowed.
         unsafe { entry.as_mut() }
     }
@@ -113,13 +126,14 @@ impl Entries {
 
     /// Makes a place for the next number.
     fn make(&mut self, number: usize) -> Option<()> {
-        let chunk = self.chunks.get_mut(number / CHUNK)?;
+        let (at, place) = place_of(number);
+        let chunk = self.chunks.get_mut(at)?;
         if chunk.is_null() {
-            let bytes = CHUNK * size_of::<Entry>();
+            let bytes = length_of(at) * size_of::<Entry>();
             *chunk = metadata::allocate(bytes, align_of::<Entry>())?.cast().as_ptr();
         }
         // SAFETY: the chunk has so many places.
-        let place = unsafe { chunk.add(number % CHUNK) };
+        let place = unsafe { chunk.add(place) };
         let empty = Entry {
             region: ptr::null(),
             table: None,
@@ -130,6 +144,14 @@ impl Entries {
         unsafe { place.write(empty) };
         self.end = number + 1;
         Some(())
+    }
+
+    /// Makes a number free.
+    fn free(&mut self, number: usize) {
+        self.first_free = self.first_free.min(number);
+        if let Some(entry) = self.get(number) {
+            entry.table = None;
+        }
     }
 
     /// Returns the number of a region.
@@ -146,7 +168,7 @@ fn with<T>(_held: &Held<'_>, f: impl FnOnce(&mut Entries) -> T) -> T {
 }
 
 /// Publishes a region by a name, of which 31 bytes are kept, and returns its number. Returns `None`
-/// if there is no memory, or there are 16384 regions.
+/// if there is no memory.
 ///
 /// # Safety
 /// Until it is withdrawn, any thread may call the functions of the table with `region`.
@@ -160,9 +182,16 @@ pub unsafe fn publish(region: *const (), table: &'static Table, name: &[u8]) -> 
 pub fn withdraw(region: *const ()) {
     with(&LIST.lock.take(), |entries| {
         let Some(number) = entries.find(region) else { return };
-        entries.first_free = entries.first_free.min(number);
-        if let Some(entry) = entries.get(number) {
-            entry.table = None;
+        entries.free(number);
+    });
+}
+
+/// As [`withdraw`], of a region that has this number unless it is not in the list. Takes the same
+/// time however many regions there are.
+pub fn withdraw_at(number: usize, region: *const ()) {
+    with(&LIST.lock.take(), |entries| {
+        if entries.open(number).is_some_and(|entry| entry.region == region) {
+            entries.free(number);
         }
     });
 }
@@ -423,11 +452,34 @@ mod tests {
         withdraw(ptr::from_ref(&three).cast());
         assert_eq!((count(), end()), (0, 2));
 
-        let many: std::vec::Vec<Fake> = (0..200).map(|_| fake(None)).collect();
+        let many: std::vec::Vec<Fake> = (0..20_000).map(|_| fake(None)).collect();
         let numbers = many.iter().map(|fake| published(fake, b""));
-        assert!(numbers.eq(0..200));
-        assert!(unless_asked(|| assert_eq!(count(), 200)));
-        many.iter().for_each(|fake| withdraw(ptr::from_ref(fake).cast()));
+        assert!(numbers.eq(0..20_000));
+        assert!(unless_asked(|| assert_eq!(count(), 20_000)));
+        let numbered = many.iter().enumerate();
+        numbered.for_each(|(number, fake)| withdraw_at(number, ptr::from_ref(fake).cast()));
+        assert_eq!(count(), 0);
+
+        // A number is that of one region, and another region does not free it.
+        let (first, last) = (&many[0], &many[199]);
+        assert_eq!((published(first, b""), published(last, b"")), (0, 1));
+        withdraw_at(0, ptr::from_ref(last).cast());
+        withdraw_at(7, ptr::from_ref(first).cast());
+        assert_eq!((count(), exists(0)), (2, true));
+        withdraw_at(0, ptr::from_ref(first).cast());
+        withdraw_at(1, ptr::from_ref(last).cast());
+        assert_eq!(count(), 0);
+    }
+
+    #[test]
+    fn each_number_has_a_place_of_its_own() {
+        let mut next = (0, 0);
+        for number in 0..100_000 {
+            let (chunk, place) = place_of(number);
+            assert_eq!((chunk, place), next);
+            next = if place + 1 == length_of(chunk) { (chunk + 1, 0) } else { (chunk, place + 1) };
+        }
+        assert!(place_of(60_000_000).0 < CHUNKS);
     }
 
     #[test]

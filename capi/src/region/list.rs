@@ -1,7 +1,9 @@
 //! The list of open regions: `Vmheap`, then from the newest to the oldest.
 
 use super::abi::Vmalloc;
+use super::index::Index;
 use super::kinds;
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use lumalloc_region::raw::{Entry, Lock};
@@ -11,6 +13,14 @@ static LOCK: Lock = Lock::new();
 /// The number of the region that was added last. Each has a number one higher than the one before
 /// it, of the numbers that come round.
 static NEWEST: AtomicU32 = AtomicU32::new(0);
+
+/// What leads from handles to their places in the list.
+struct Places(UnsafeCell<Index>);
+
+// SAFETY: the index is used by who holds the list.
+unsafe impl Sync for Places {}
+
+static PLACES: Places = Places(UnsafeCell::new(Index::EMPTY));
 
 /// How many regions were taken off the list.
 static REMOVED: AtomicUsize = AtomicUsize::new(0);
@@ -31,21 +41,64 @@ impl Regions {
     pub(super) fn add(&self, vm: &Vmalloc) {
         let first = kinds::first();
         vm.age().store(NEWEST.fetch_add(1, Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        vm.next.store(first.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        let next = first.next.load(Ordering::Relaxed);
+        vm.next.store(next, Ordering::Relaxed);
         first.next.store(vm.address(), Ordering::Relaxed);
+        self.index(|index| {
+            index.add(vm, first);
+            if let Some(noted) = index.get(next) {
+                noted.before = vm;
+            }
+        });
     }
 
     /// Takes a region off the list. Returns false if it is not on it.
     pub(super) fn remove(&self, vm: &Vmalloc) -> bool {
+        let Some(before) = self.before(vm) else { return false };
         let next = vm.next.load(Ordering::Relaxed);
-        let before = self
-            .each()
-            .find(|other| !ptr::eq(*other, vm) && ptr::eq(other.next.load(Ordering::Relaxed), vm));
-        if let Some(before) = before {
-            before.next.store(next, Ordering::Relaxed);
-            REMOVED.fetch_add(1, Ordering::Relaxed);
+        before.next.store(next, Ordering::Relaxed);
+        self.index(|index| {
+            index.remove(vm);
+            if let Some(noted) = index.get(next) {
+                noted.before = before;
+            }
+        });
+        REMOVED.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Returns the region before another one, which need not be on the list.
+    fn before(&self, vm: &Vmalloc) -> Option<&Vmalloc> {
+        let (noted, is_complete) =
+            self.index(|index| (index.get(vm).map(|noted| noted.before), index.is_complete()));
+        match noted {
+            // SAFETY: the region is on the list, which is held, and so is the one before it.
+            Some(before) => unsafe { before.as_ref() },
+            None if is_complete => None,
+            None => self.each().find(|other| {
+                !ptr::eq(*other, vm) && ptr::eq(other.next.load(Ordering::Relaxed), vm)
+            }),
         }
-        before.is_some()
+    }
+
+    /// Runs `f` on the index. `f` does not come here again.
+    fn index<T>(&self, f: impl FnOnce(&mut Index) -> T) -> T {
+        // SAFETY: the list is held.
+        f(unsafe { &mut *PLACES.0.get() })
+    }
+
+    /// Notes the number that a region has in the list of published regions.
+    pub(super) fn set_number(&self, vm: &Vmalloc, number: usize) {
+        self.index(|index| {
+            if let Some(noted) = index.get(vm) {
+                noted.number = Some(number);
+            }
+        });
+    }
+
+    /// Returns that number, if it was noted.
+    pub(super) fn number(&self, vm: &Vmalloc) -> Option<usize> {
+        self.index(|index| index.get(vm).and_then(|noted| noted.number))
     }
 
     /// Iterates over the regions.
@@ -89,7 +142,11 @@ impl Regions {
 
     /// Returns whether a region is open. The pointer may be that of a handle that is gone.
     pub(super) fn has(&self, vm: *const Vmalloc) -> bool {
-        self.each().any(|other| ptr::eq(other, vm))
+        let (is_noted, is_complete) =
+            self.index(|index| (index.get(vm).is_some(), index.is_complete()));
+        is_noted
+            || kinds::first_address().cast_const() == vm
+            || !is_complete && self.each().any(|other| ptr::eq(other, vm))
     }
 
     /// Keeps the list held after the value is gone, until [`Regions::release`].

@@ -25,6 +25,7 @@ mod trace;
 mod warnings;
 mod inside;
 mod kinds;
+mod index;
 mod list;
 
 mod vmregion;

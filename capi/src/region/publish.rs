@@ -4,6 +4,7 @@ use super::abi::{Vmalloc, handle};
 use super::disciplines::Source;
 use super::inside::Way;
 use super::kinds;
+use super::list::Regions;
 use super::shared::Shared;
 use crate::errno;
 use alloc_core::observe::regions::{self, About, Counts, Holder, Table, Unanswered};
@@ -17,12 +18,20 @@ static TABLE: Table = Table { about, count, check, compact, file };
 /// The list of handles is not held: who asks a region may open one.
 pub(super) fn add(vm: &Vmalloc, name: &[u8]) {
     // SAFETY: the region is withdrawn before its handle is gone.
-    unsafe { regions::publish(vm.address().cast(), &TABLE, name) };
+    let number = unsafe { regions::publish(vm.address().cast(), &TABLE, name) };
+    if let Some(number) = number {
+        Regions::hold().set_number(vm, number);
+    }
 }
 
 /// Withdraws a region that is to be closed.
 pub(super) fn remove(vm: &Vmalloc) {
-    regions::withdraw(vm.address().cast());
+    // Who asks regions holds the other list first.
+    let number = Regions::hold().number(vm);
+    match number {
+        Some(number) => regions::withdraw_at(number, vm.address().cast()),
+        None => regions::withdraw(vm.address().cast()),
+    }
 }
 
 /// The last component of a path, as the name of the region in that file.
@@ -42,7 +51,10 @@ pub unsafe extern "C" fn vmname(vm: *mut Vmalloc, name: *const c_char) -> c_int 
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
     // SAFETY: the caller's promise.
     let region = unsafe { handle(vm) };
-    let number = region.and_then(|vm| regions::lookup(vm.address().addr()));
+    let number = region.and_then(|vm| {
+        let noted = Regions::hold().number(vm);
+        noted.or_else(|| regions::lookup(vm.address().addr()))
+    });
     if number.is_some_and(|number| regions::set_name(number, name.to_bytes())) {
         return 0;
     }
