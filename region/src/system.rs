@@ -1,13 +1,22 @@
 //! The discipline that takes segments from the operating system.
 
 use crate::discipline::{Discipline, Resized};
+use crate::limits;
 use core::ffi::c_void;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use lumalloc::PAGE;
 
 /// Addresses that are reserved for a segment, so that it can grow where it lies. Reserved addresses
 /// cost no memory.
 const WINDOW: usize = 64 << 20;
+
+/// Windows that a process has at one time. Each is two mappings, and all together take an eighth of
+/// those that a process may have (65530, unless `vm.max_map_count` says otherwise).
+const MOST_WINDOWS: usize = 4096;
+
+/// How many windows there are.
+static WINDOWS: AtomicUsize = AtomicUsize::new(0);
 
 /// A segment longer than this gets no window.
 const LONGEST_IN_WINDOW: usize = WINDOW / 2;
@@ -24,7 +33,8 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Memory from mmap(2). Source: vmalloc(3), `Vmdcsystem`.
 ///
 /// A segment of up to 32 MiB lies at the start of a window of 64 MiB of addresses, and grows to
-/// fill it without being copied. What it has beyond 8 MiB is in huge pages.
+/// fill it without being copied. What it has beyond 8 MiB is in huge pages. There are 4096 windows
+/// at most, and none in a process with a limit of addresses.
 ///
 /// ```
 /// use lumalloc_region::{Best, Region, System};
@@ -66,7 +76,14 @@ unsafe impl Discipline for System {
 
     unsafe fn release(&mut self, segment: NonNull<u8>, size: usize) -> bool {
         let start = segment.as_ptr() as usize;
-        unmap(start, if is_window(start) { WINDOW } else { size })
+        if !is_window(start) {
+            return unmap(start, size);
+        }
+        let is_done = unmap(start, WINDOW);
+        if is_done {
+            WINDOWS.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_done
     }
 }
 
@@ -75,8 +92,20 @@ fn is_window(start: usize) -> bool {
     start.is_multiple_of(WINDOW)
 }
 
-/// A segment at the start of a window.
+/// A segment at the start of a window, if there may be one more.
 fn in_window(size: usize) -> Option<usize> {
+    if limits::addresses().is_some() {
+        return None;
+    }
+    let is_one_more = WINDOWS.fetch_add(1, Ordering::Relaxed) < MOST_WINDOWS;
+    let start = if is_one_more { in_new_window(size) } else { None };
+    if start.is_none() {
+        WINDOWS.fetch_sub(1, Ordering::Relaxed);
+    }
+    start
+}
+
+fn in_new_window(size: usize) -> Option<usize> {
     let reserved = map(2 * WINDOW, libc::PROT_NONE)?;
     let start = reserved.next_multiple_of(WINDOW);
     let end = start + WINDOW;
@@ -108,8 +137,13 @@ fn open(start: usize, from: usize, to: usize) -> bool {
     true
 }
 
-/// A segment at an address that is no window's.
+/// A segment at an address that is no window's. The system makes one mapping of neighbours.
 fn outside_windows(size: usize) -> Option<usize> {
+    let start = map(size, libc::PROT_READ | libc::PROT_WRITE)?;
+    if !is_window(start) {
+        return Some(start);
+    }
+    unmap(start, size);
     let start = map(size.checked_add(PAGE)?, libc::PROT_READ | libc::PROT_WRITE)?;
     let is_at_window = is_window(start);
     unmap(if is_at_window { start } else { start + size }, PAGE);

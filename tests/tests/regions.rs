@@ -48,6 +48,7 @@ programs! {
     shared "region_shared.c"
     files "region_files.c"
     unfenced "region_unfenced.c"
+    system "region_system.c"
     many "region_many.c"
     keys "region_keys.c"
 }
