@@ -4,12 +4,15 @@
 //! because `atexit` would allocate.
 use crate::cxx;
 use crate::mallctl;
+use crate::next_function;
 use crate::region;
 use crate::spare_stderr;
+use crate::standard;
 use crate::variables;
 use alloc_core::control::profile;
 use alloc_core::options::Letters;
 use alloc_core::{fork, intervals, message, options};
+use core::ffi::c_void;
 use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::actions;
@@ -17,7 +20,7 @@ use lumalloc_profile::actions;
 /// Called by the loader once the library is relocated. The allocator itself needs no start, and may
 /// have been used long before. Options are read now unless they were before, as in jemalloc.
 extern "C" fn at_load() {
-    profile::own_module();
+    profile::own_module(serves_loader);
     // SAFETY: the function takes any C string, in any thread.
     unsafe { message::set_sink(Some(variables::deliver)) };
     intervals::set_printer(Some(at_interval));
@@ -28,6 +31,11 @@ extern "C" fn at_load() {
     cxx::resolved::begin();
     actions::begin();
     region::malloc::begin();
+}
+
+/// Whether the loader's `calloc` is ours: the first one of all libraries.
+fn serves_loader() -> bool {
+    next_function::first(c"calloc") == standard::calloc as *mut c_void
 }
 
 /// Prints the statistics. Called each time that `opt.stats_interval` bytes were allocated.

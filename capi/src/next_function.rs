@@ -1,4 +1,4 @@
-//! The function that another library defines with the name of one of ours.
+//! The functions that libraries define with the name of one of ours.
 use core::ffi::{CStr, c_char, c_void};
 use core::mem;
 use core::ptr;
@@ -18,18 +18,24 @@ pub(crate) fn known(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     if !function.is_null() {
         return function;
     }
-    let found = next(name);
+    // RTLD_NEXT stands for the libraries after the calling one.
+    let found = find(libc::RTLD_NEXT, name);
     known.store(found, Relaxed);
     found
 }
 
-fn next(name: &CStr) -> *mut c_void {
+/// The function with this name that the program and its libraries use, or null.
+pub(crate) fn first(name: &CStr) -> *mut c_void {
+    find(libc::RTLD_DEFAULT, name)
+}
+
+fn find(whose: *mut c_void, name: &CStr) -> *mut c_void {
     let function = ptr::with_exposed_provenance::<()>(dlsym());
     if function.is_null() {
         return ptr::null_mut();
     }
     // SAFETY: the symbol is POSIX's function of this type.
     let dlsym = unsafe { mem::transmute::<*const (), Dlsym>(function) };
-    // SAFETY: RTLD_NEXT stands for the libraries after the calling one, and name is a C string.
-    unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+    // SAFETY: one of the handles that stand for libraries, and name is a C string.
+    unsafe { dlsym(whose, name.as_ptr()) }
 }

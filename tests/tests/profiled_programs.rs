@@ -3,7 +3,7 @@
 use lumalloc_tests::profile_reports::{jeprof, pprof};
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::serving::{Serving, free_port};
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, machine, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -148,6 +148,40 @@ fn samples_beyond_the_most_stacks_are_counted_without_one() {
     let stack = sample["stack"].as_u64().expect("an index") as usize;
     assert_eq!(profile["stacks"][stack].as_array().expect("frames").len(), 0);
     assert_eq!((&sample["live_blocks"], &sample["live_bytes"]), (&100.into(), &6400.into()));
+}
+
+/// Most libraries of a program may stand behind the loader in the list of modules: those that only
+/// other libraries name. If the loader itself is started, the system does not tell where it is.
+#[test]
+fn unwind_tables_of_all_libraries_of_the_start_are_looked_at_once() {
+    let plugin = |name: &str| {
+        let name = format!("-DFRAME=64 -Wl,-soname,{name}");
+        let args: Vec<&str> = ["-shared", "-fPIC"].into_iter().chain(name.split(' ')).collect();
+        cc("profile_plugin.c", &args)
+    };
+    let directory = scratch("profile-behind");
+    let [behind, early, other] = ["behind", "early", "other"].map(|name| {
+        let file = directory.join(format!("lib{name}.so"));
+        fs::copy(plugin(&format!("lib{name}.so")), &file).expect("a copy");
+        file
+    });
+    let early = format!("-DEARLY=\"{}\"", early.display());
+    let libraries = format!("-Wl,-rpath,{}", directory.display());
+    let behind = behind.to_str().expect("a name in UTF-8");
+    let middle = ["-shared", "-fPIC", &early, &libraries, behind];
+    let middle = cc("profile_behind.c", &middle);
+    let is_x86 = machine::target().map_or(cfg!(target_arch = "x86_64"), |_| false);
+    let name = if is_x86 { "ld-linux-x86-64.so.2" } else { "ld-linux-aarch64.so.1" };
+    let loader = format!("-l:{name}");
+    let args = ["-rdynamic", &libraries, "-Wl,--no-as-needed", &loader];
+    let args: Vec<&str> = args.into_iter().chain(middle.to_str()).collect();
+    let program = cc("profile_behind.c", &args);
+    let conf = "prof:true,lg_prof_sample:0";
+    assert_eq!(Run::preloaded(&program).args([&other]).conf(conf).stdout(), "");
+    if is_x86 {
+        let run = Run::preloaded(Path::new("/lib64").join(name)).args([&program, &other]);
+        assert_eq!(run.conf(conf).stdout(), "", "by the loader");
+    }
 }
 
 /// A redis-server that was filled by its benchmark writes its profile when it is told to end. The

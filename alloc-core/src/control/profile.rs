@@ -18,7 +18,9 @@
 
 use super::arenas;
 use crate::front::cache::{current, switch};
+use crate::front::calls::query;
 use crate::front::life::thread_begin;
+use crate::front::modes::diversion;
 use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
@@ -26,10 +28,11 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_settings;
 use crate::observe::SampleLog;
 pub use crate::profile::backtrace::Unwinder;
+use crate::profile::backtrace::{self, Heap};
 pub use crate::profile::hooks::{
     AllocatedHook, BacktraceHook, DumpHook, FreedHook, SampleFreeHook, SampleHook,
 };
-use crate::profile::{backtrace, history, hooks, names, sampler};
+use crate::profile::{history, hooks, names, sampler};
 use core::ffi::CStr;
 
 /// Returns whether the process may take samples, which `opt.prof` says at its start.
@@ -228,10 +231,12 @@ pub fn settle_thread() {
         .for_each(freed_samples::settle);
 }
 
-/// Notes that all code of this shared object is the allocator's. Stacks then begin outside of it.
-/// Has no effect in a program.
-pub fn own_module() {
-    backtrace::own_module();
+/// Notes that all code of this shared object is the allocator's, unless it is the program, and what
+/// was loaded with the program. `serves_loader`: whether the loader's `calloc` is this allocator's.
+pub fn own_module(serves_loader: fn() -> bool) {
+    // Blocks of functions that take the place of malloc are not known.
+    let serves_loader = if diversion::is_on() { || false } else { serves_loader };
+    backtrace::own_module(Heap { serves_loader, is_ours: query::is_ours });
 }
 
 /// Returns the function that is told of samples, if one is set.

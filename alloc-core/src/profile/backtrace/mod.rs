@@ -10,8 +10,9 @@
 //! From there on the system is asked whether the stack can be read. Code that is not in the tables
 //! of its module is followed so only behind a call: else a coroutine begins there.
 //!
-//! Rules are kept only of modules that are never unloaded. After `dlclose` another module may have
-//! the same addresses, and the C library tells nobody of it without a lock.
+//! Rules are kept only of modules that are never unloaded: those that were loaded with the program.
+//! After `dlclose` another module may have the same addresses, and the C library tells nobody of it
+//! without a lock.
 
 mod cursor;
 mod checked;
@@ -34,11 +35,12 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use machine::{FRAME_WORDS, LONGEST_CALL, Registers, ends_in_call, stripped};
+pub(crate) use modules::Heap;
 use modules::Module;
 use rule::{Base, Packed, Plain, Rule, RuleTable, Step, WORD};
 
-/// Return addresses whose rules are kept.
-const RULES: usize = 4096;
+/// The most return addresses whose rules are kept.
+const RULES: usize = 32_768;
 /// How many frames of the allocator there may be.
 pub(crate) const MOST_OWN: usize = 24;
 /// The longest stack that a walk goes through, own frames included.
@@ -103,9 +105,11 @@ pub(crate) fn keep_frame() {
 /// The module of the allocator, if it is a shared object of its own. Else 0.
 static OWN_MODULE: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that all code of this module is the allocator's, unless the module is the program.
-pub(crate) fn own_module() {
+/// Notes that all code of this module is the allocator's, unless the module is the program, and
+/// which modules were loaded with the program. Called once, when the library is loaded.
+pub(crate) fn own_module(heap: Heap) {
     modules::begin();
+    modules::note_start(heap);
     // SAFETY: the system hands this number to every process.
     let program = modules::find(unsafe { libc::getauxval(libc::AT_ENTRY) } as usize);
     let own = modules::find(own_module as *const () as usize);

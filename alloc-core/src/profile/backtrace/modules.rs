@@ -2,11 +2,16 @@
 //!
 //! `_dl_find_object` (glibc 2.35) takes no lock and allocates nothing. Without it no tables are
 //! found, and walks follow frame pointers only.
+//!
+//! The list of modules begins with the program and what was loaded with it, which is never
+//! unloaded. Modules that are opened later come to its end. The loader itself was loaded with the
+//! program, so all up to it stay. Others may stand behind it: [`note_start`] finds the last.
 
 use crate::ground::process;
 use crate::ground::weak::weak_symbol;
-use core::ffi::{CStr, c_char, c_void};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use core::sync::atomic::Ordering::{self, Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 /// A loaded file: the program, or a shared object.
 #[derive(Clone, Copy, Debug)]
@@ -48,15 +53,42 @@ struct Link {
     before: *const Link,
 }
 
+/// `struct r_debug` of the C library, by which debuggers find modules.
+#[repr(C)]
+struct Debugged {
+    version: c_int,
+    first: *const Link,
+    called: usize,
+    state: c_int,
+    loader: usize,
+}
+
 /// The most modules of a program's start that are looked through.
 const MOST_AT_START: usize = 4096;
 
 weak_symbol!(finder, "_dl_find_object");
+weak_symbol!(debugged, "_r_debug");
 // The C interface has this variable.
 weak_symbol!(variable, "malloc_conf");
 
 /// Whether the C library has begun to call the functions that are to run before `main`.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// The modules that were loaded with the program, in the order of the list of modules.
+struct Start {
+    first: AtomicPtr<Link>,
+    /// Null: not known.
+    last: AtomicPtr<Link>,
+}
+
+static START: Start = Start {
+    first: AtomicPtr::new(core::ptr::null_mut()),
+    last: AtomicPtr::new(core::ptr::null_mut()),
+};
+
+/// A module that was found not to be among them, so that those need not be looked through for each
+/// frame of a stack.
+static OPENED: AtomicPtr<Link> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Notes that the C library has begun to call the functions that are to run before `main`.
 pub(super) fn begin() {
@@ -129,33 +161,141 @@ fn ask(address: usize) -> Option<Found> {
     (status == 0).then_some(found)
 }
 
-/// Returns whether a module is known to stay: the program, the allocator, and those that the list
-/// of modules has from the program to the loader. These were loaded with the program, because
-/// modules that are opened later come to the end of the list, and they are never unloaded. Others
-/// that were loaded with the program may stand behind the loader. They cannot be told from opened
-/// ones.
+/// Returns whether a module is known to stay: the program, the allocator, and those from the
+/// program to the last that was loaded with it, or if that is not known, to the loader.
 fn stays(found: &Found) -> bool {
-    // SAFETY: any value may be asked for.
-    let of_system = |what| unsafe { libc::getauxval(what) } as usize;
-    let entry = of_system(libc::AT_ENTRY);
-    if found.contains(entry) || found.contains(stays as *const () as usize) {
+    if found.contains(of_system(libc::AT_ENTRY)) || found.contains(stays as *const () as usize) {
         return true;
     }
-    let (Some(program), Some(loader)) = (ask(entry), ask(of_system(libc::AT_BASE))) else {
+    // Relaxed: the address alone counts. Places of modules that stay are never given back, so an
+    // address that was none of theirs will never be. One that was stored before the last of them
+    // was known only makes walks slower.
+    if OPENED.load(Relaxed).cast_const() == found.link {
         return false;
-    };
-    let mut link = program.link;
+    }
+    let Some((mut link, last)) = known_start().or_else(start_to_loader) else { return false };
     for _ in 0..MOST_AT_START {
-        if link.is_null() || link == found.link {
-            break;
-        }
-        if link == loader.link {
+        if link.is_null() {
             return false;
+        }
+        if link == found.link {
+            return true;
+        }
+        if link == last {
+            OPENED.store(found.link.cast_mut(), Relaxed);
+            return false;
+        }
+        // SAFETY: up to `last` modules stay, and so do their places in the list.
+        link = unsafe { (*link).next };
+    }
+    false
+}
+
+/// Returns the places of the program and of the last module that was loaded with it, if
+/// [`note_start`] has found that one.
+fn known_start() -> Option<(*const Link, *const Link)> {
+    // Acquire: pairs with the Release in `note_start`, which has stored `first` before.
+    let last = START.last.load(Ordering::Acquire);
+    (!last.is_null()).then(|| (START.first.load(Relaxed).cast_const(), last.cast_const()))
+}
+
+/// Returns the places of the program and of the loader.
+fn start_to_loader() -> Option<(*const Link, *const Link)> {
+    let program = ask(of_system(libc::AT_ENTRY))?.link;
+    Some((program, ask(loader())?.link))
+}
+
+/// Returns the address of the loader, or 0 if there is none. Of a loader that was started itself,
+/// with the program as its argument, the system does not tell it. Then debuggers are told.
+fn loader() -> usize {
+    let told = process::loader();
+    if told != 0 {
+        return told;
+    }
+    let debugged = core::ptr::with_exposed_provenance::<Debugged>(debugged());
+    if debugged.is_null() {
+        return 0;
+    }
+    // SAFETY: the record of the C library, which has this number before any other code is called.
+    unsafe { (*debugged).loader }
+}
+
+fn of_system(what: c_ulong) -> usize {
+    // SAFETY: any value may be asked for.
+    unsafe { libc::getauxval(what) as usize }
+}
+
+/// What [`note_start`] needs to know of the heap.
+#[derive(Clone, Copy)]
+pub(crate) struct Heap {
+    /// Whether the loader's `calloc` is this allocator's. Called under no lock.
+    pub(crate) serves_loader: fn() -> bool,
+    /// Whether a block of this allocator begins at an address.
+    pub(crate) is_ours: fn(*const u8) -> bool,
+}
+
+/// Finds the last module that was loaded with the program. Called once, when the library is loaded.
+/// It takes the loader's lock.
+///
+/// The list of modules has those first that were loaded with the program. The loader allocates
+/// their places itself, before it has `calloc` of the program. A place of a module that is opened
+/// later is a block of `calloc`. So if that is this allocator's, the first place that is such a
+/// block is the first of those, even where a constructor has opened modules already.
+///
+/// If the allocator itself was opened, or lies in another list of modules, nothing is found.
+pub(crate) fn note_start(heap: Heap) {
+    let own = ask(note_start as *const () as usize);
+    let (Some((first, loader)), Some(own)) = (start_to_loader(), own) else { return };
+    // A static program has neither.
+    if first == loader || !is_between(first, own.link, loader) || !(heap.serves_loader)() {
+        return;
+    }
+    let mut walk = Walk { first, is_ours: heap.is_ours, last: core::ptr::null() };
+    // SAFETY: the function takes what it is called with here.
+    unsafe { libc::dl_iterate_phdr(Some(find_last), (&raw mut walk).cast()) };
+    START.first.store(first.cast_mut(), Relaxed);
+    // Release: pairs with the Acquire in `known_start`.
+    START.last.store(walk.last.cast_mut(), Ordering::Release);
+    OPENED.store(core::ptr::null_mut(), Relaxed);
+}
+
+/// Returns whether a place comes before the loader's, from the program's on.
+fn is_between(first: *const Link, place: *const Link, loader: *const Link) -> bool {
+    let mut link = first;
+    for _ in 0..MOST_AT_START {
+        if link.is_null() || link == loader || link == place {
+            break;
         }
         // SAFETY: up to the loader modules stay, and so do their places in the list.
         link = unsafe { (*link).next };
     }
-    link == found.link && !link.is_null()
+    link == place
+}
+
+/// The argument of [`find_last`].
+struct Walk {
+    first: *const Link,
+    is_ours: fn(*const u8) -> bool,
+    /// The last module that was loaded with the program, once it is found.
+    last: *const Link,
+}
+
+/// Walks through the list of modules, which nobody changes meanwhile: the C library calls this
+/// under its lock, and for the first module only.
+unsafe extern "C" fn find_last(_: *mut libc::dl_phdr_info, _: usize, walk: *mut c_void) -> c_int {
+    // SAFETY: the argument that `note_start` passes.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    let mut last = walk.first;
+    for _ in 0..MOST_AT_START {
+        // SAFETY: a module in the list, under the lock.
+        let next = unsafe { (*last).next };
+        if next.is_null() || (walk.is_ours)(next.cast()) {
+            walk.last = last;
+            break;
+        }
+        last = next;
+    }
+    1
 }
 
 #[cfg(test)]
