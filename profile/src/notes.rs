@@ -49,6 +49,9 @@ pub(crate) fn for_each(resets: u64, mut see: impl FnMut(&'static str, Note)) {
     number("prof.samples.missed", counts.missed);
     number("prof.since_start", u64::from(counts.since_start));
     number("prof.resets", resets);
+    if counts.is_behind {
+        number("prof.behind", 1);
+    }
     number("prof.memory.stacks", counts.bytes - counts.count_bytes);
     number("prof.memory.counts", counts.count_bytes);
     number("prof.memory.samples", counts.sample_bytes);

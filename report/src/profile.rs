@@ -250,14 +250,30 @@ impl Profile {
     /// Says what was counted, where the numbers are no estimates.
     pub(crate) fn what_was_counted(&self) -> &'static str {
         let is_missed = |text: &str| text.parse::<u64>().is_ok_and(|missed| missed > 0);
-        if self.comment("prof.since_start") == Some("1") {
-            "each allocation was counted"
-        } else if self.comment("prof.samples.missed").is_some_and(is_missed) {
-            "each allocation while sampling was on, and after any reset, was counted, \
-             except those missed"
-        } else {
-            "each allocation while sampling was on, and after any reset, was counted"
+        let misses = self.comment("prof.samples.missed").is_some_and(is_missed);
+        match (misses, self.is_behind()) {
+            _ if self.comment("prof.since_start") == Some("1") => "each allocation was counted",
+            (false, false) => {
+                "each allocation while sampling was on, and after any reset, was counted"
+            }
+            (true, false) => {
+                "each allocation while sampling was on, and after any reset, was counted, \
+                 except those missed"
+            }
+            (false, true) => {
+                "each allocation while sampling was on, and after any reset, was counted, \
+                 except some of the first ones of threads after a reset"
+            }
+            (true, true) => {
+                "each allocation while sampling was on, and after any reset, was counted, \
+                 except those missed, and some of the first ones of threads after a reset"
+            }
         }
+    }
+
+    /// Returns whether threads may have gone on at a former rate for some time after a reset.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.comment("prof.behind") == Some("1")
     }
 
     /// Checks what every other part relies on: indices exist, no number is negative, no sum
@@ -331,6 +347,12 @@ mod tests {
         assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "0")]), part);
         assert_eq!(of(&[]), part);
         assert_eq!(of(&[("prof.since_start", "0"), ("prof.samples.missed", "3")]), missed);
+        let behind = "each allocation while sampling was on, and after any reset, was counted, \
+                      except some of the first ones of threads after a reset";
+        assert_eq!(of(&[("prof.since_start", "0"), ("prof.behind", "1")]), behind);
+        let both = "each allocation while sampling was on, and after any reset, was counted, \
+                    except those missed, and some of the first ones of threads after a reset";
+        assert_eq!(of(&[("prof.samples.missed", "3"), ("prof.behind", "1")]), both);
     }
 
     #[test]

@@ -242,6 +242,26 @@ fn the_keys_switch_the_profiler_and_count_its_samples() {
     run("off", "prof:false,prof_gdump:true,lg_prof_interval:20,lg_prof_sample:12");
 }
 
+/// A rate holds from the first allocation after its reset, whatever threads did before.
+#[test]
+fn each_allocation_after_a_reset_has_its_chance() {
+    let program = cc("profile_reset.c", &[]);
+    let directory = scratch("profile-reset");
+    let plain = [16, 64, 112, 1024, 8192, 20480];
+    // With room for the canary.
+    let hardened = [32, 80, 128, 1280, 10240, 24576];
+    let all = [("", plain), ("hardened:true,", hardened), ("junk:true,", plain)];
+    for (conf, blocks) in all.into_iter().chain([("lg_prof_sample:0,", plain)]) {
+        let file = directory.join(format!("{}.heap", blocks[0]));
+        let kept = 10 * 20 * blocks.iter().sum::<u64>();
+        let run = Run::preloaded(&program).args([&file]);
+        assert_eq!(run.conf(&format!("{conf}prof:true")).stdout(), "", "{conf}");
+        assert_eq!(jeprof(&program, &file, &[]).alone("keep"), kept, "{conf}");
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        assert!(!text.contains("prof.behind"), "{conf}");
+    }
+}
+
 #[test]
 fn the_hooks_of_a_program_see_each_sample_each_free_and_each_profile() {
     let program = cc("profile_hooks.cc", &["-fsized-deallocation", "-pthread"]);

@@ -88,6 +88,21 @@ fn without_membarrier_no_cache_of_an_idle_thread_is_emptied() {
     assert_eq!(at_first.env("REFUSE_MOST", "2").stdout(), "emptied=1\n");
 }
 
+/// Threads cannot be told of another rate then. The profile says so, and so does the reader.
+#[test]
+fn without_membarrier_a_profile_says_that_threads_follow_a_reset_late() {
+    let directory = scratch("refused-reset");
+    let run = Run::plain(cc("profile_reset.c", &[])).args(["own.heap"]).dir(&directory);
+    let run =
+        run.env("LD_PRELOAD", refusing(liblumalloc().into())).env("LUMALLOC_CONF", "prof:true");
+    assert_eq!(run.env("REFUSE", "membarrier").env("REFUSE_EVERY", "1").stdout(), "");
+    let (status, text, errors) = command(&directory, &["heap", "own.heap"]);
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""));
+    let said = "each allocation while sampling was on, and after any reset, was counted, except \
+                some of the first ones of threads after a reset";
+    assert!(text.contains(said), "{text}");
+}
+
 #[test]
 fn without_membarrier_nothing_is_recorded() {
     let directory = silently("membarrier", "barred");

@@ -17,7 +17,7 @@
 //! - [`reset`] forgets samples. Their frees are not told.
 
 use super::arenas;
-use crate::front::cache::{current, switch};
+use crate::front::cache::{current, rousing, switch};
 use crate::front::calls::query;
 use crate::front::life::thread_begin;
 use crate::front::modes::diversion;
@@ -164,8 +164,14 @@ pub fn set_thread_name(name: &CStr) -> Result<(), BadName> {
 
 /// Forgets all samples, and takes one in 2^`lg_sample` bytes on average from now on. Source:
 /// jemalloc(3), `prof.reset`.
+///
+/// Threads follow at once, or where the system refuses `membarrier` later, and
+/// [`is_behind`](crate::observe::ProfileCounts::is_behind) says so.
 pub fn reset(lg_sample: u32) {
     sampler::reset(lg_sample);
+    if sampler::is_on() && !rousing::all() {
+        sampler::note_behind();
+    }
 }
 
 /// Returns how many of the last samples are kept; negative: all. Source: jemalloc,

@@ -99,6 +99,9 @@ pub struct ProfileCounts {
     /// samples, and when it has done so. Two profiles have samples of the same time only if this is
     /// the same for both, before and after they are written.
     pub resets: u64,
+    /// Whether the rate was ever set anew where threads could not be told of it, so that some of
+    /// their first allocations afterwards had no chance to be a sample, or that of the rate before.
+    pub is_behind: bool,
 }
 
 /// Calls `see` with the counts of each stack and size. `see` may allocate.
@@ -162,5 +165,6 @@ pub fn profile_counts() -> ProfileCounts {
         sample_bytes: live::BYTES.get(),
         since_start: sampler::is_since_start() && !arena_hooks::are_there(),
         resets: sampler::RESETS.get(),
+        is_behind: sampler::is_behind(),
     }
 }

@@ -37,6 +37,10 @@ pub(crate) static MISSED: SharedCount = SharedCount::new();
 /// How often it was begun to forget all samples, and how often that was done.
 pub(crate) static RESETS: SharedCount = SharedCount::new();
 
+/// Whether threads may have gone on at a former rate for some time, after all samples were
+/// forgotten.
+static IS_BEHIND: AtomicBool = AtomicBool::new(false);
+
 /// How samples are taken from the start on.
 pub(crate) struct Settings {
     /// log2 of the bytes between two samples on average.
@@ -86,6 +90,17 @@ pub(crate) fn is_since_start() -> bool {
 /// Notes that some allocations, or some samples, are left out from now on.
 pub(crate) fn note_left_out() {
     SINCE_START.store(false, Relaxed);
+}
+
+/// Returns whether some of the first allocations after a reset had no chance to be a sample, or
+/// that of the rate before.
+pub(crate) fn is_behind() -> bool {
+    IS_BEHIND.load(Relaxed)
+}
+
+/// Notes that threads may go on at a former rate for some time.
+pub(crate) fn note_behind() {
+    IS_BEHIND.store(true, Relaxed);
 }
 
 /// Returns whether the process may take samples.

@@ -59,7 +59,14 @@ fn how(report: &Report) -> String {
             true => "one standard error at most, and ? for blocks, whose sizes the file lacks",
             false => "one standard error",
         };
-        format!("{by}estimates from samples, one in {period} bytes; ± is {error}{corrected}")
+        let behind = if profile.is_behind() {
+            "; of the first allocations of threads after a reset, some had no chance to be a sample"
+        } else {
+            ""
+        };
+        format!(
+            "{by}estimates from samples, one in {period} bytes; ± is {error}{corrected}{behind}"
+        )
     } else {
         format!("{by}{}", profile.what_was_counted())
     }
@@ -125,5 +132,8 @@ mod tests {
         let exact = ["prof.since_start=1", "class.512=900 1800"];
         let corrected = format!("{sampled}; corrected by exact counts");
         assert_eq!(how_of(&exact, 4096), corrected);
+        let behind = "; of the first allocations of threads after a reset, some had no chance to \
+                      be a sample";
+        assert_eq!(how_of(&["prof.behind=1"], 4096), format!("{sampled}{behind}"));
     }
 }

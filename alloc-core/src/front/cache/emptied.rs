@@ -8,7 +8,8 @@
 //! The other thread changes neither the bin nor its array, because the bin's thread may be in the
 //! middle of one operation, which takes the newest block or adds one above it. So the newest block
 //! stays, and the number of those below that are gone is noted here. The bin's thread makes the
-//! bin whole before its next operation: see [`emptying`](super::emptying).
+//! bin whole before its next operation: see [`emptying`](super::emptying). Where nothing is gone,
+//! the mark leads the thread to a slow path for another reason: see [`rousing`](super::rousing).
 
 use crate::front::bins::cache_bin::CacheBin;
 use crate::ground::size_class::{CLASSES, SizeClass};
@@ -28,7 +29,7 @@ pub(crate) struct Rest {
 
 /// What another thread has taken out of the bins of one cache.
 pub(crate) struct Emptied {
-    /// Whether another thread has taken blocks, or is about to.
+    /// Whether another thread has taken blocks, is about to, or rouses the thread.
     is_set: AtomicBool,
     /// How many of the oldest blocks of each bin are gone. Written under the owner's lock.
     gone: [AtomicU16; CLASSES],
@@ -54,7 +55,7 @@ impl Emptied {
         }
     }
 
-    /// Returns whether another thread has taken blocks, or is about to.
+    /// Returns whether another thread has taken blocks, is about to, or rouses the thread.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         // Acquire: pairs with the store in `set` and the membarrier after it. What the thread does
@@ -62,7 +63,7 @@ impl Emptied {
         self.is_set.load(Ordering::Acquire)
     }
 
-    /// Sets whether another thread is about to take blocks.
+    /// Sets whether another thread is about to take blocks, or rouses the thread.
     pub(super) fn set(&self, is_set: bool) {
         // SeqCst: before the membarrier that follows, which pairs with `is_set`.
         self.is_set.store(is_set, Ordering::SeqCst);
@@ -102,7 +103,14 @@ impl Emptied {
             unsafe { bin.drop_oldest(gone.min(bin.level())) };
             self.set_gone(class, 0);
         }
-        self.set(false);
+        // AcqRel: pairs with the store in `set`. The thread sees what another one did before it
+        // set the mark, or leaves a mark that is set later.
+        self.is_set.swap(false, Ordering::AcqRel);
+    }
+
+    /// Returns whether blocks are gone. Called under the registry's lock.
+    pub(crate) fn has_gone(&self) -> bool {
+        SizeClass::all().any(|class| self.gone(class) > 0)
     }
 
     /// Forgets what was taken, where the cache's thread does not exist any more.

@@ -39,6 +39,7 @@ use crate::ground::size_class::SizeClass;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::owners::owner::OwnerState;
 use crate::middle::passes::idle_owner;
+use crate::profile::sampler;
 use core::sync::atomic::Ordering;
 
 /// The number of caches that were emptied.
@@ -60,6 +61,10 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
         }
     }
     let unmark = |cache: &'static RealCache| {
+        // It may have been marked before, so that its thread follows the rate of the profiler.
+        if cache.drawn_at.is_behind() {
+            sampler::note_behind();
+        }
         cache.emptied.set(false);
         cache.prepare_facade();
     };
@@ -79,7 +84,7 @@ pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
 
 /// Makes the word of a cache's thread name something else than the cache: the façade, if it names
 /// the cache now. Returns `false` if the thread begins, ends or runs a callback.
-fn shut(registry: &Locked<'_>, cache: &'static RealCache) -> bool {
+pub(super) fn shut(registry: &Locked<'_>, cache: &'static RealCache) -> bool {
     let word = cache.thread().and_then(|thread| registry::word_of(registry, thread));
     let (Some(word), Some(facade)) = (word, cache.facade()) else { return false };
     let (front, facade) = (tls::word_for(&cache.front), tls::word_for(facade.front()));

@@ -5,6 +5,7 @@ pub(crate) mod facade;
 pub(crate) mod volume;
 pub(crate) mod cold_bin;
 pub(crate) mod caches_of_thread;
+pub(crate) mod drawn_at;
 #[allow(unsafe_code)]
 mod word_of_thread;
 #[allow(unsafe_code)]
@@ -19,4 +20,5 @@ pub(crate) mod registry;
 pub(crate) mod switch;
 #[allow(unsafe_code)]
 pub(crate) mod emptying;
+pub(crate) mod rousing;
 pub(crate) mod callback_scope;

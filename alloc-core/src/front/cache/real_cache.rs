@@ -3,6 +3,7 @@
 
 use super::caches_of_thread::OfThread;
 use super::cold_bin::ColdBin;
+use super::drawn_at::{DrawnAt, run_out};
 use super::emptied::Emptied;
 use super::facade::Facade;
 use super::thread;
@@ -47,8 +48,8 @@ pub(crate) struct RealCache {
     pub(crate) due: Cell<Due>,
     /// Bytes past the bins until the next sample of the heap profiler.
     pub(crate) until_byte: UntilSample,
-    /// How often the rate of the heap profiler had been set when its samples were drawn.
-    pub(crate) rate: Cell<u32>,
+    /// The rate at which its samples were drawn.
+    pub(super) drawn_at: DrawnAt,
     /// The façade before this cache, made once, when a mode needs it.
     facade: AtomicPtr<Facade>,
     /// The thread that has this cache. `None` for an explicit cache, or if no thread has it.
@@ -84,7 +85,7 @@ static NEW: RealCache = RealCache {
     next_visit: Cell::new(0),
     due: Cell::new(Due::Nothing),
     until_byte: UntilSample::new(),
-    rate: Cell::new(0),
+    drawn_at: DrawnAt::nothing(),
     facade: AtomicPtr::new(core::ptr::null_mut()),
     thread: Cell::new(None),
     next_of_thread: Cell::new(None),
@@ -267,6 +268,7 @@ impl RealCache {
     fn made_whole<'a>(&self, state: lock::Guard<'a, OwnerState>) -> lock::Guard<'a, OwnerState> {
         if self.emptied.is_set() {
             self.emptied.settle(|class| self.bin(class));
+            self.follow_rate();
         }
         state
     }
@@ -322,6 +324,14 @@ impl RealCache {
     pub(crate) fn settle_account(&self, class: SizeClass) {
         let Owner { ledger, home, .. } = &self.owner;
         ledger.settle(class.index(), home.get().id(), || self.requests(class));
+    }
+
+    /// Forgets what was drawn and armed at another rate of the profiler. By the cache's thread.
+    pub(crate) fn follow_rate(&self) {
+        if self.drawn_at.follow() {
+            self.until_byte.forget();
+            SizeClass::all().for_each(|class| run_out(self.bin(class), self.cold(class)));
+        }
     }
 
     /// Returns whether this cache holds blocks of a class.

@@ -60,6 +60,8 @@ pub(crate) fn take(
     };
     cache.watch(watched);
     cache.begin(thread, bound);
+    // The thread before may have armed countdowns at another rate.
+    cache.follow_rate();
     if (watched || (thread.is_some() && watch::is_on())) && !cache.prepare_facade() {
         cache.end();
         dead.caches.put(cache);
@@ -72,6 +74,8 @@ pub(crate) fn take(
 /// Takes back a cache that no longer holds blocks.
 pub(crate) fn put(cache: &'static RealCache) {
     let mut dead = REGISTRY.lock();
+    // Its thread may have been roused when it had left the cache.
+    cache.emptied.forget();
     cache.end();
     CACHES.sub(1);
     dead.caches.put(cache);

@@ -129,7 +129,7 @@ enum Look {
 
 /// Looks at a cache. The registry is locked.
 fn look(cache: &'static RealCache, now: u64) -> Look {
-    if cache.thread().is_none() || cache.emptied.is_set() {
+    if cache.thread().is_none() || cache.emptied.has_gone() {
         return Look::Nothing;
     }
     let between = decay_pass::decay_time() / LOOKS;

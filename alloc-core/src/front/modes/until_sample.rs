@@ -46,6 +46,13 @@ impl UntilSample {
         self.0.set(self.0.get() - n);
     }
 
+    /// Takes back `n` of the requests that [`UntilSample::pass`] has passed, which were not made.
+    pub(crate) fn take_back(&self, n: usize) {
+        if self.0.get() > 0 {
+            self.0.set(self.0.get().saturating_add(n));
+        }
+    }
+
     /// Counts `n` requests or bytes. Returns whether a sample is among them.
     pub(crate) fn count(&self, n: usize, draw: impl Fn() -> usize) -> bool {
         if self.0.get() == 0 {
@@ -85,5 +92,11 @@ mod tests {
         assert_eq!((begin(), dues.get()), (2, 1));
         until.pass(2);
         assert_eq!((begin(), dues.get()), (3, 2));
+        until.pass(3);
+        until.take_back(2);
+        assert_eq!((begin(), dues.get()), (2, 2));
+        until.forget();
+        until.take_back(2);
+        assert_eq!((begin(), dues.get()), (2, 2), "none was drawn");
     }
 }

@@ -3,7 +3,10 @@
 //! Each bin of each thread draws the number of requests until its next sample, independently of all
 //! other bins: for guarded samples ([`gap`]), and for the heap profiler ([`rate`]). The countdown
 //! is never armed for more than this number, and the request that finds it run out gets the sample.
-//! The fast paths need no test for it. Allocations past the bins count their bytes instead.
+//! The fast paths need no test for it. Allocations past the bins count their bytes instead. When
+//! the rate of the heap profiler is set anew, all countdowns run out ([`rousing`]).
+//!
+//! [`rousing`]: crate::front::cache::rousing
 
 use crate::front::cache::real_cache::RealCache;
 use crate::front::modes::block_size;
@@ -26,7 +29,7 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
     let is_of_thread = cache.thread().is_some();
     let is_profiled = sampler::is_on() && !sampler::is_exact() && is_of_thread;
     if is_profiled {
-        follow_rate(cache);
+        cache.follow_rate();
         let draw = || rate::requests(class.size());
         pops = pops.min(cold.until_profiled.begin(draw, || cache.due.set(Due::Profiled)));
     }
@@ -55,15 +58,6 @@ pub(crate) fn samples_bytes(cache: &RealCache, bytes: usize) -> bool {
     if !sampler::is_on() {
         return false;
     }
-    follow_rate(cache);
+    cache.follow_rate();
     cache.until_byte.count(bytes, rate::bytes)
-}
-
-/// Forgets what was drawn at another rate.
-fn follow_rate(cache: &RealCache) {
-    let times_set = rate::times_set();
-    if cache.rate.replace(times_set) != times_set {
-        cache.until_byte.forget();
-        SizeClass::all().for_each(|class| cache.cold(class).until_profiled.forget());
-    }
 }

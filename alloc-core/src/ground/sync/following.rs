@@ -339,6 +339,26 @@ mod models {
         });
     }
 
+    /// `Emptied::settle`, while another thread sets the rate of the heap profiler and then a mark
+    /// that may have been set before.
+    #[test]
+    fn loom_a_thread_that_takes_a_mark_away_has_seen_why_it_was_set() {
+        model(|| {
+            let (mark, rate) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
+            let thread = {
+                let (mark, rate) = (Arc::clone(&mark), Arc::clone(&rate));
+                thread::spawn(move || {
+                    mark.swap(0, Ordering::AcqRel);
+                    rate.load(Ordering::Acquire)
+                })
+            };
+            rate.fetch_add(1, Ordering::Release);
+            mark.store(1, Ordering::SeqCst);
+            let seen = thread.join().unwrap();
+            assert!(seen == 1 || mark.load(Ordering::Relaxed) == 1);
+        });
+    }
+
     #[test]
     fn loom_a_bin_is_emptied_whose_thread_is_watched() {
         empties_while(|bin| {
