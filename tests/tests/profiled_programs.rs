@@ -150,6 +150,26 @@ fn samples_beyond_the_most_stacks_are_counted_without_one() {
     assert_eq!((&sample["live_blocks"], &sample["live_bytes"]), (&100.into(), &6400.into()));
 }
 
+/// The heap monitor takes a stack for each event. Samples have their stacks all the same.
+#[test]
+fn a_recording_with_many_stacks_leaves_some_for_samples() {
+    let directory = scratch("profile-many-events");
+    let file = directory.join("many.heap");
+    let program = cc("profile_many_stacks.c", &["-O1"]);
+    let conf = format!("prof:true,monitor:true,prof_prefix:{}", directory.join("own").display());
+    let output = Run::preloaded(&program).args([&file, &file]).conf(&conf).output();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let message = "<lumalloc>: More than 786432 stacks allocate or free: recorded events and \
+                   logged frees from others have no stack.\n";
+    assert_eq!((errors.as_ref(), output.status.success()), (message, true));
+    let profile = heap(&file);
+    let samples = profile["samples"].as_array().expect("samples");
+    let bytes: f64 = samples.iter().filter_map(|sample| sample["live_bytes"].as_f64()).sum();
+    let below = bytes_below(&profile, "keep_large");
+    assert!(below > 50_000_000.0 && below * 1.01 > bytes, "{below} of {bytes}");
+    fs::remove_dir_all(&directory).expect("the recording is removed");
+}
+
 /// Most libraries of a program may stand behind the loader in the list of modules: those that only
 /// other libraries name. If the loader itself is started, the system does not tell where it is.
 #[test]

@@ -210,7 +210,7 @@ fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticke
     }
     let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
     let stack = backtrace::take(&mut room, sites::depth());
-    let Some(site) = sites::site(stack) else { return };
+    let Some(site) = sites::site_beside(stack) else { return };
     let (thread, name) = who();
     let freed = Some(Moment { time: os::nanoseconds(), thread, name, site });
     let mut history = HISTORY.lock();
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     fn allocated(n: u64) -> Moment {
-        let site = sites::site(&[0x7001]).expect("memory");
+        let site = sites::site_beside(&[0x7001]).expect("memory");
         Moment { time: n, thread: n, name: NameIndex::default(), site }
     }
 

@@ -23,6 +23,7 @@ pub(crate) mod hooks;
 mod heads;
 #[allow(unsafe_code)]
 mod hash_table;
+mod notice;
 #[allow(unsafe_code)]
 pub(crate) mod sites;
 pub(crate) mod event;

@@ -12,18 +12,27 @@
 
 use super::hash_table::{HashTable, Links, Record, no_links};
 use super::hooks::DEEPEST;
+use super::notice::Notice;
 use crate::back::metadata;
 use crate::ground::counters::SharedCount;
-use crate::ground::message;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::{LockRank, witness};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What hashes are multiplied by.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
+/// The most sites, of all kinds, beside which others are kept of stacks that allocate no sample,
+/// where samples are taken: frees that are logged, and events of the heap monitor. They come in any
+/// number, and would leave none for samples.
+const MOST_BESIDE: u64 = MOST_SITES / 4 * 3;
+/// When the first stack of those shares that site.
+static MANY_BESIDE: Notice = Notice::new(
+    b"<lumalloc>: More than 786432 stacks allocate or free: recorded events and logged frees from \
+      others have no stack.\n",
+);
 /// When the first stack shares that site.
 static MANY_STACKS: Notice = Notice::new(
     b"<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n",
@@ -38,6 +47,7 @@ static MANY_SIZES: Notice = Notice::new(
     b"<lumalloc>: More than 1048576 pairs of a stack and a size: requests of others count by the \
       size of their block.\n",
 );
+static NOTICES: [&Notice; 3] = [&MANY_STACKS, &MANY_BESIDE, &MANY_SIZES];
 
 /// A stack, with its counts. `depth` return addresses follow the record.
 #[repr(C)]
@@ -85,18 +95,6 @@ static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
 pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
 
-/// A message that is written once, if its time comes.
-///
-/// It has to wait: a sink of the program may allocate, and the lock for new sites and counts is
-/// held when its time comes, and maybe others of callers.
-struct Notice {
-    text: &'static [u8],
-    /// Whether its time has come.
-    has_come: AtomicBool,
-    /// Whether it is to be written.
-    is_due: AtomicBool,
-}
-
 /// Sites ever made.
 pub(crate) static MADE: SharedCount = SharedCount::new();
 /// Bytes of sites.
@@ -116,11 +114,20 @@ pub(super) fn counts(
     requested: usize,
     usable: usize,
 ) -> Option<&'static SizeCount> {
-    site(stack)?.counts(requested, usable)
+    site(stack, MOST_SITES, &MANY_STACKS)?.counts(requested, usable)
 }
 
-/// Returns the site of a stack, made now if it is new.
-pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
+/// Returns the site of a stack that allocates no sample, made now if it is new.
+pub(super) fn site_beside(stack: &[usize]) -> Option<&'static Site> {
+    match options::current().prof {
+        true => site(stack, MOST_BESIDE, &MANY_BESIDE),
+        false => site(stack, MOST_SITES, &MANY_STACKS),
+    }
+}
+
+/// Returns the site of a stack, made now if it is new and there are fewer than `most`. Else it is
+/// noticed, and the stack shares a site.
+fn site(stack: &[usize], most: u64, notice: &Notice) -> Option<&'static Site> {
     let hash = hash(stack);
     if let Some(known) = find(hash, stack) {
         return Some(known);
@@ -129,20 +136,20 @@ pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
     if let Some(known) = find(hash, stack) {
         return Some(known);
     }
-    if MADE.get() < MOST_SITES { make(hash, stack) } else { shared() }
+    if MADE.get() < most { make(hash, stack) } else { shared(notice) }
 }
 
 /// Returns the site that all other stacks share. Called under the lock.
-fn shared() -> Option<&'static Site> {
-    MANY_STACKS.come();
+fn shared(notice: &Notice) -> Option<&'static Site> {
+    notice.come();
     let hash = hash(&[]);
     find(hash, &[]).or_else(|| make(hash, &[]))
 }
 
-/// Writes once that there are too many stacks, or sizes, if there are. The caller holds no lock.
+/// Writes each of the notices once whose time has come. The caller holds no lock.
 #[inline]
 pub(super) fn tell_shared() {
-    if MANY_STACKS.is_due.load(Ordering::Relaxed) || MANY_SIZES.is_due.load(Ordering::Relaxed) {
+    if NOTICES.iter().any(|notice| notice.is_due()) {
         tell_once();
     }
 }
@@ -151,26 +158,7 @@ pub(super) fn tell_shared() {
 #[inline(never)]
 fn tell_once() {
     witness::none_held();
-    for notice in [&MANY_STACKS, &MANY_SIZES] {
-        // The process goes on also under `abort:true`: nothing is wrong with it.
-        if notice.is_due.swap(false, Ordering::Relaxed) {
-            message::write(notice.text);
-        }
-    }
-}
-
-impl Notice {
-    const fn new(text: &'static [u8]) -> Notice {
-        Notice { text, has_come: AtomicBool::new(false), is_due: AtomicBool::new(false) }
-    }
-
-    /// Lets the message be written as soon as no lock is held, if its time has not come before.
-    fn come(&self) {
-        let has_come = || self.has_come.swap(true, Ordering::Relaxed);
-        if !self.has_come.load(Ordering::Relaxed) && !has_come() {
-            self.is_due.store(true, Ordering::Relaxed);
-        }
-    }
+    NOTICES.iter().for_each(|notice| notice.tell());
 }
 
 fn hash(stack: &[usize]) -> u64 {
@@ -393,6 +381,7 @@ impl SizeCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::message;
     use crate::profile::event::What;
     use crate::profile::event_buffer::Buffer;
     use crate::profile::recorder;
@@ -463,12 +452,13 @@ mod tests {
         // SAFETY: the sink takes any C string at any time.
         unsafe { message::set_sink(Some(sink)) };
         let adding = ADDING.lock();
+        let shared = || shared(&MANY_STACKS);
         let site = shared().expect("memory");
         assert!(site.frames().is_empty() && core::ptr::eq(shared().expect("memory"), site));
         drop(adding);
         // The recorder tells it where it holds no lock.
         recorder::note(Buffer::make(), 0, What::Allocated { size: 1 }, None);
-        assert!(!MANY_STACKS.is_due.load(Ordering::Relaxed));
+        assert!(!MANY_STACKS.is_due());
         // Another test may have begun to tell it before.
         while told() == 0 {
             std::thread::yield_now();
