@@ -8,26 +8,86 @@
 //! names of the C library's in the shared object. They make the system call that those make. Types
 //! of 32 and of 64 bits (`setrlimit64`) are one on the machines that have these names.
 use alloc_core::control::limits;
+use core::arch::global_asm;
 use core::ffi::{c_int, c_long};
 use core::ptr;
 use libc::{pid_t, rlimit};
 
+/// Defines a function of the shared object by one of this file.
+#[cfg(target_arch = "x86_64")]
+macro_rules! define {
+    ($name:literal, $function:ident) => {
+        global_asm!(
+            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "endbr64",
+            "jmp {function}",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            function = sym $function,
+        );
+    };
+}
+
+/// As above.
+#[cfg(target_arch = "aarch64")]
+macro_rules! define {
+    ($name:literal, $function:ident) => {
+        global_asm!(
+            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
+            ".p2align 2",
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "hint #34",
+            "b {function}",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            function = sym $function,
+        );
+    };
+}
+
+define!("lumalloc_setrlimit", set);
+define!("lumalloc_prlimit", exchange);
+
+/// Puts `setrlimit` and `setrlimit64` on the list of exported symbols, as [`crate::variables`]
+/// explains for `malloc_conf`. The value is not used.
+#[unsafe(export_name = "[s]etrlimit")]
+pub static SETRLIMIT_PATTERN: u8 = 0;
+
+/// As [`SETRLIMIT_PATTERN`].
+#[unsafe(export_name = "[s]etrlimit64")]
+pub static SETRLIMIT64_PATTERN: u8 = 0;
+
+/// As [`SETRLIMIT_PATTERN`], for `prlimit`.
+#[unsafe(export_name = "[p]rlimit")]
+pub static PRLIMIT_PATTERN: u8 = 0;
+
+/// As [`SETRLIMIT_PATTERN`], for `prlimit64`.
+#[unsafe(export_name = "[p]rlimit64")]
+pub static PRLIMIT64_PATTERN: u8 = 0;
+
 /// `setrlimit`: sets a limit of the calling process. Returns -1 and sets errno if it cannot.
 ///
 /// # Safety
-/// As for the C library's `setrlimit`: `limit` must be readable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lumalloc_setrlimit(resource: c_int, limit: *const rlimit) -> c_int {
+/// As for the C library's function: `limit` must be readable.
+unsafe extern "C" fn set(resource: c_int, limit: *const rlimit) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { lumalloc_prlimit(0, resource, limit, ptr::null_mut()) }
+    unsafe { exchange(0, resource, limit, ptr::null_mut()) }
 }
 
 /// `prlimit`: reads and sets a limit of a process. Returns -1 and sets errno if it cannot.
 ///
 /// # Safety
-/// As for the C library's `prlimit`: `new` must be null or readable, `old` null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lumalloc_prlimit(
+/// As for the C library's function: `new` must be null or readable, `old` null or writable.
+unsafe extern "C" fn exchange(
     process: pid_t,
     resource: c_int,
     new: *const rlimit,
