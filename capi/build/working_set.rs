@@ -9,7 +9,7 @@
 //! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 46] = [
+pub(crate) const ALWAYS: [&str; 47] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -22,6 +22,7 @@ pub(crate) const ALWAYS: [&str; 46] = [
     "front::cache::registry",
     "front::cache::emptying",
     "front::cache::real_cache",
+    "front::calls::query::is_ours",
     "front::supply",
     "front::miss::take",
     "front::modes::hardened::sweep::at_exit",

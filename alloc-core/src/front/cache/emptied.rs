@@ -65,7 +65,8 @@ impl Emptied {
 
     /// Sets whether another thread is about to take blocks, or rouses the thread.
     pub(super) fn set(&self, is_set: bool) {
-        // SeqCst: before the membarrier that follows, which pairs with `is_set`.
+        // SeqCst: before the membarrier that follows, which pairs with `is_set`. As a Release it
+        // pairs with the swap in `settle`.
         self.is_set.store(is_set, Ordering::SeqCst);
     }
 

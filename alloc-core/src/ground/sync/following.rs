@@ -353,7 +353,8 @@ mod models {
                 })
             };
             rate.fetch_add(1, Ordering::Release);
-            mark.store(1, Ordering::SeqCst);
+            // A swap instead of the plain store, as in `World::show`.
+            mark.swap(1, Ordering::SeqCst);
             let seen = thread.join().unwrap();
             assert!(seen == 1 || mark.load(Ordering::Relaxed) == 1);
         });
