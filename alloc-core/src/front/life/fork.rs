@@ -135,13 +135,24 @@ fn address_of(thread: Option<&'static Thread>) -> *mut Thread {
     thread.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut()
 }
 
+/// Gives all locks back, and that of the registry last: without it a thread may take or put a cache,
+/// and which caches are in use tells which of their locks were taken.
+fn give_in_parent(newest: Option<&'static Buffer>) {
+    for_each_lock(newest, &mut |lock| {
+        if !core::ptr::addr_eq(lock, &raw const REGISTRY) {
+            lock.give_in_parent();
+        }
+    });
+    REGISTRY.give_in_parent();
+}
+
 unsafe extern "C" fn in_parent() {
     exempt_thread::end();
     FORKING.store(core::ptr::null_mut(), Relaxed);
     // SAFETY: buffers live for ever.
     let newest = unsafe { NEWEST.load(Relaxed).as_ref() };
     let holds_streams = stream_list::was_held();
-    for_each_lock(newest, &mut |lock| lock.give_in_parent());
+    give_in_parent(newest);
     if holds_streams {
         // SAFETY: `prepare` took it.
         unsafe { stream_list::release() };
