@@ -213,8 +213,7 @@ impl RealCache {
     }
 
     /// Makes the façade if there is none, and tunes it to the modes in force and to whether another
-    /// thread takes blocks. Called under the registry's lock. Returns `false` if there is no
-    /// memory.
+    /// thread takes blocks. Called under the registry's lock. Returns `false` without memory.
     pub(crate) fn prepare_facade(&'static self) -> bool {
         let facade = self.facade().or_else(|| {
             let made = Facade::make(&self.front)?;
@@ -222,8 +221,7 @@ impl RealCache {
             self.facade.store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
             Some(made)
         });
-        let thread = self.thread().filter(|_| self.is_watched());
-        let cells = thread.map(Thread::live_cells);
+        let cells = self.thread().filter(|_| self.is_watched()).map(Thread::live_cells);
         facade.map(|facade| facade.tune(cells, self.emptied.is_set())).is_some()
     }
 
@@ -243,8 +241,7 @@ impl RealCache {
     }
 
     /// Writes the blocks that the bin of a class holds to `room`, as far as they fit, and returns
-    /// them. Any thread may call this under the owner's lock. What the bin's thread does meanwhile
-    /// may be seen or not.
+    /// them. Called under the owner's lock. What its thread does meanwhile may be seen or not.
     pub(crate) fn see_bin<'a>(&self, class: SizeClass, room: &'a mut [Slot]) -> &'a mut [Slot] {
         let count = self.in_bin(class).min(room.len());
         let blocks = room.get_mut(..count).unwrap_or_default();
@@ -289,8 +286,7 @@ impl RealCache {
     }
 
     /// Calls `see` with each free block that the cache holds, of the classes of which `wanted` has
-    /// a bit, and with those in quarantine. The cache's thread may go on: a block that it takes or
-    /// frees meanwhile may be seen or not.
+    /// a bit, and with those in quarantine. What its thread does meanwhile may be seen or not.
     pub(crate) fn for_each_free(&self, wanted: u64, mut see: impl FnMut(*mut u8)) {
         let state = self.owner.state.lock();
         for class in SizeClass::all().filter(|class| wanted >> class.index() & 1 != 0) {
@@ -348,10 +344,8 @@ impl RealCache {
             holds(bin.level() <= bin.capacity());
             // SAFETY: the caller is the bin's thread.
             let blocks = unsafe { bin.blocks() };
-            for block in blocks {
-                let entry = page_map::lookup(block.expose_provenance());
-                holds(entry.bin_offset() == class.bin() * BIN_BYTES);
-            }
+            let bin_of = |block: &*mut u8| page_map::lookup(block.expose_provenance()).bin_offset();
+            holds(blocks.iter().all(|block| bin_of(block) == class.bin() * BIN_BYTES));
         }
     }
 
@@ -368,14 +362,12 @@ impl RealCache {
             sum.allocated = sum.allocated.wrapping_add(popped.wrapping_mul(size));
             sum.freed = sum.freed.wrapping_add(came_back.wrapping_sub(held).wrapping_mul(size));
         }
-        let waiting = self.facade().map_or(0, Facade::waiting_bytes);
-        sum.freed = sum.freed.wrapping_add(waiting);
+        sum.freed = sum.freed.wrapping_add(self.facade().map_or(0, Facade::waiting_bytes));
         sum
     }
 }
 
 impl Numbered for RealCache {
-    #[inline]
     fn number(&self) -> u32 {
         self.owner.home.get().id()
     }

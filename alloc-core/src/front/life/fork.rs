@@ -135,8 +135,8 @@ fn address_of(thread: Option<&'static Thread>) -> *mut Thread {
     thread.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut()
 }
 
-/// Gives all locks back, and that of the registry last: without it a thread may take or put a cache,
-/// and which caches are in use tells which of their locks were taken.
+/// Gives all locks back, and that of the registry last: without it a thread may take or put a
+/// cache, and which caches are in use tells which of their locks were taken.
 fn give_in_parent(newest: Option<&'static Buffer>) {
     for_each_lock(newest, &mut |lock| {
         if !core::ptr::addr_eq(lock, &raw const REGISTRY) {
