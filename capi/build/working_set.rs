@@ -9,7 +9,7 @@
 //! those of large tables last.
 
 /// Modules of the crate `lumalloc`, and single functions, that all programs run.
-pub(crate) const ALWAYS: [&str; 47] = [
+pub(crate) const ALWAYS: [&str; 48] = [
     "lifecycle",
     "cxx::resolved::begin",
     "region::malloc::start",
@@ -19,6 +19,7 @@ pub(crate) const ALWAYS: [&str; 47] = [
     "front::life::background",
     "front::life::idle_caches",
     "front::life::process_exit",
+    "front::cache::caches_of_thread",
     "front::cache::registry",
     "front::cache::emptying",
     "front::cache::real_cache",
