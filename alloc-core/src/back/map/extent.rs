@@ -295,6 +295,11 @@ impl Extent {
         self.marks.set_wiped(true);
     }
 
+    /// Notes that the run is not as its last slab has left it.
+    pub(crate) fn note_used(&self) {
+        self.marks.set_wiped(false);
+    }
+
     /// Whether a free run reads zero, unless the program has written to freed memory.
     pub(in crate::back) fn was_left_zero(&self) -> bool {
         self.zeroed.get() || self.marks.is_wiped()

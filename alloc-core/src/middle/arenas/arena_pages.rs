@@ -67,12 +67,17 @@ impl ArenaPages {
         let behind = usize::from(!self.allocator.is_hooked() && access::leaves_gap(pages));
         let before = if align > PAGE { 0 } else { behind };
         let mut extent = self.allocator.allocate(before + pages + behind, align, memory)?;
+        if behind > 0 && (extent.zeroed.get() || extent.was_wiped()) {
+            // For the parts that are cut off, and join free runs beside them.
+            extent.note_wiped();
+        }
         if before > 0 {
             extent = self.allocator.cut_lead(extent, before);
         }
         if behind > 0 {
             self.allocator.shrink(extent, pages);
         }
+        extent.note_used();
         self.large.add(extent.pages());
         Some(extent)
     }

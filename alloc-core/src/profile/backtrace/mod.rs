@@ -39,8 +39,9 @@ pub(crate) use modules::Heap;
 use modules::Module;
 use rule::{Base, Packed, Plain, Rule, RuleTable, Step, WORD};
 
-/// The most return addresses whose rules are kept.
-const RULES: usize = 32_768;
+/// Return addresses whose rules are kept. The table is part of the library's addresses, which count
+/// where a user may lock little memory.
+const RULES: usize = 8192;
 /// How many frames of the allocator there may be.
 pub(crate) const MOST_OWN: usize = 24;
 /// The longest stack that a walk goes through, own frames included.

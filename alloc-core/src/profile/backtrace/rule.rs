@@ -4,7 +4,7 @@
 //! The rule of an address is found once in the unwind tables and then taken from the table.
 
 use core::num::NonZeroU64;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What the canonical frame address (CFA) of a frame is counted from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,19 +183,9 @@ impl Plain {
     }
 }
 
-/// The places of a table that has few rules.
-const AT_FIRST: usize = 4096;
-
-/// Rules of addresses. Any thread may read and write at any time. The table begins with few places,
-/// and has twice as many once many rules had to give way to others. Pages behind them take no
-/// memory.
+/// Rules of addresses. Any thread may read and write at any time.
 pub(super) struct RuleTable<const N: usize> {
     places: [Place; N],
-    /// How many of the places, from the first on, have rules. A power of two. A thread that does
-    /// not see yet that there are more misses rules of others, and looks them up again.
-    size: AtomicUsize,
-    /// How many rules gave way to others since the table has this size.
-    lost: AtomicUsize,
     /// Whether a rule was ever noted. A table without rules is not cleared: its pages take no
     /// memory.
     is_used: AtomicBool,
@@ -228,18 +218,13 @@ impl<const N: usize> RuleTable<N> {
     /// Creates a table without rules.
     pub(super) const fn new() -> RuleTable<N> {
         const { assert!(N.is_power_of_two()) };
-        RuleTable {
-            places: [const { Place::empty() }; N],
-            size: AtomicUsize::new(if N < AT_FIRST { N } else { AT_FIRST }),
-            lost: AtomicUsize::new(0),
-            is_used: AtomicBool::new(false),
-        }
+        RuleTable { places: [const { Place::empty() }; N], is_used: AtomicBool::new(false) }
     }
 
-    fn index_of(&self, address: usize) -> usize {
+    fn index_of(address: usize) -> usize {
         // Fibonacci hashing: the high bits depend on all bits of the address.
         let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        mixed as usize & (self.size.load(Relaxed) - 1)
+        mixed as usize % N
     }
 
     /// Returns the rule of an address and its index, if the table has it. It is at one of two
@@ -247,7 +232,7 @@ impl<const N: usize> RuleTable<N> {
     /// hashes are the same.
     #[inline]
     fn find(&self, address: usize) -> Option<(Packed, usize)> {
-        let first = self.index_of(address);
+        let first = Self::index_of(address);
         let at = |index: usize| Some((self.places.get(index)?.rule_of(address)?, index));
         at(first).or_else(|| at(first ^ 1))
     }
@@ -270,7 +255,7 @@ impl<const N: usize> RuleTable<N> {
             return Some(rule);
         }
         let other = self.find_other(before, address);
-        *at = other.map_or_else(|| self.index_of(address), |(_, found)| found);
+        *at = other.map_or_else(|| Self::index_of(address), |(_, found)| found);
         other.map(|(rule, _)| rule)
     }
 
@@ -287,11 +272,12 @@ impl<const N: usize> RuleTable<N> {
 
     /// Notes the rule of an address, if need be in place of another address's rule.
     pub(super) fn put(&self, address: usize, Packed(word): Packed) {
+        let first = Self::index_of(address);
+        let is_free = |index: &usize| {
+            self.places.get(*index).is_some_and(|place| place.rule.load(Relaxed) == 0)
+        };
         let known = self.find(address).map(|(_, index)| index);
-        let index = known.or_else(|| self.free_place(address)).unwrap_or_else(|| {
-            self.note_lost();
-            self.index_of(address) ^ 1
-        });
+        let index = known.or_else(|| Some(first).filter(is_free)).unwrap_or(first ^ 1);
         let Some(place) = self.places.get(index) else { return };
         let word = word.get();
         self.is_used.store(true, Relaxed);
@@ -300,32 +286,10 @@ impl<const N: usize> RuleTable<N> {
         place.next.store(0, Relaxed);
     }
 
-    /// Returns the index of a place for an address that has no rule yet.
-    fn free_place(&self, address: usize) -> Option<usize> {
-        let first = self.index_of(address);
-        let is_free = |index: &usize| {
-            self.places.get(*index).is_some_and(|place| place.rule.load(Relaxed) == 0)
-        };
-        [first, first ^ 1].into_iter().find(is_free)
-    }
-
-    /// Notes that a rule gives way to another one. Of the rules that are there when the table gets
-    /// more places, half are looked up anew.
-    #[cold]
-    fn note_lost(&self) {
-        let size = self.size.load(Relaxed);
-        let lost = self.lost.fetch_add(1, Relaxed) + 1;
-        if size < N && lost > size / 4 {
-            self.lost.store(0, Relaxed);
-            self.size.store(2 * size, Relaxed);
-        }
-    }
-
     /// Forgets all rules.
     pub(super) fn clear(&self) {
         if self.is_used.load(Relaxed) {
-            let used = self.places.iter().take(self.size.load(Relaxed));
-            used.for_each(|place| place.rule.store(0, Relaxed));
+            self.places.iter().for_each(|place| place.rule.store(0, Relaxed));
         }
     }
 }
@@ -404,7 +368,7 @@ mod tests {
     #[test]
     fn fixed_two_addresses_of_one_place_are_both_known() {
         let table: RuleTable<64> = RuleTable::new();
-        let index = |address: usize| table.index_of(address);
+        let index = RuleTable::<64>::index_of;
         let other = (2..1000).find(|address| index(*address) == index(1)).expect("an address");
         let rule = |address: usize| Rule::Step(step(Base::Frame, address as i32)).pack();
         for address in [1, other] {
@@ -426,29 +390,6 @@ mod tests {
         assert_eq!(Rule::Step(step(Base::Stack, 1 << 26)).fitting(), Rule::End);
         let no_frame = Step { frame: Some(i16::MIN), ..step(Base::Stack, 8) };
         assert_eq!(Rule::Step(no_frame).fitting(), Rule::End);
-    }
-
-    #[test]
-    fn fixed_a_table_of_many_rules_gets_more_places() {
-        let table: RuleTable<{ 4 * AT_FIRST }> = RuleTable::new();
-        let rule = |address: usize| Rule::Step(step(Base::Frame, address as i32)).pack();
-        let known = |addresses: core::ops::Range<usize>| {
-            addresses.filter(|address| table.get(*address) == Some(rule(*address))).count()
-        };
-        let few = 1..AT_FIRST / 4;
-        few.clone().for_each(|address| table.put(address, rule(address)));
-        assert_eq!(table.size.load(Relaxed), AT_FIRST, "few rules take little memory");
-        assert!(known(few.clone()) * 10 > few.len() * 9, "{}", known(few));
-        // Enough for each size in turn. Later all have room.
-        let many = 1..2 * AT_FIRST;
-        for _ in 0..4 {
-            let missing = many.clone().filter(|address| table.get(*address).is_none());
-            missing.for_each(|address| table.put(address, rule(address)));
-        }
-        assert_eq!(table.size.load(Relaxed), 4 * AT_FIRST);
-        assert!(known(many.clone()) * 10 > many.len() * 9, "{}", known(many.clone()));
-        table.clear();
-        assert_eq!(known(many), 0);
     }
 
     #[test]
