@@ -13,28 +13,23 @@ use core::ffi::{c_int, c_long};
 use core::ptr;
 use libc::{pid_t, rlimit};
 
-/// Defines a function of the shared object by one of this file.
+/// The instructions of a function that passes its call on.
 #[cfg(target_arch = "x86_64")]
-macro_rules! define {
-    ($name:literal, $function:ident) => {
-        global_asm!(
-            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ":"),
-            ".cfi_startproc",
-            "endbr64",
-            "jmp {function}",
-            ".cfi_endproc",
-            concat!(".size ", $name, ", . - ", $name),
-            ".popsection",
-            function = sym $function,
-        );
+macro_rules! pass_on {
+    () => {
+        "endbr64\njmp {function}"
     };
 }
 
 /// As above.
 #[cfg(target_arch = "aarch64")]
+macro_rules! pass_on {
+    () => {
+        "hint #34\nb {function}"
+    };
+}
+
+/// Defines a function of the shared object by one of this file.
 macro_rules! define {
     ($name:literal, $function:ident) => {
         global_asm!(
@@ -44,8 +39,7 @@ macro_rules! define {
             concat!(".type ", $name, ", @function"),
             concat!($name, ":"),
             ".cfi_startproc",
-            "hint #34",
-            "b {function}",
+            pass_on!(),
             ".cfi_endproc",
             concat!(".size ", $name, ", . - ", $name),
             ".popsection",

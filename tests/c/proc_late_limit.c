@@ -27,6 +27,9 @@ int main(int count, char **unused) {
     } else {
         CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     }
+    struct rlimit wrong = {2, 1};
+    CHECK(setrlimit(RLIMIT_AS, &wrong) == -1 && errno == EINVAL);
+    CHECK(prlimit(0, RLIMIT_AS, &wrong, NULL) == -1 && errno == EINVAL);
     CHECK(mallctl("arena.4096.purge", NULL, NULL, NULL, 0) == 0);
     CHECK(mmap(NULL, 200 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
     say("done\n");

@@ -2,6 +2,7 @@
 
 use crate::discipline::{Discipline, Resized};
 use core::ptr::NonNull;
+use std::vec::Vec;
 
 /// Bytes for the region, and behind them as many for what the child says.
 pub(crate) const ROOM: usize = 64 << 10;
@@ -40,14 +41,38 @@ pub(crate) fn map() -> usize {
 }
 
 /// What lies there.
-pub(crate) fn bytes(memory: usize) -> &'static mut [u8] {
+fn bytes(memory: usize) -> &'static mut [u8] {
     let start = core::ptr::with_exposed_provenance_mut(memory);
     // SAFETY: the memory is mapped, and one process uses it at a time.
     unsafe { core::slice::from_raw_parts_mut(start, 2 * ROOM) }
 }
 
+/// Runs the work on a region at `memory` in a child. After each instruction that changed what lies
+/// there, calls `look` with a copy of it, as if the child had ended then, and with the number of
+/// the change. A region works at any address. Returns how many changes there were.
+pub(crate) fn after_each_change(
+    memory: usize,
+    work: impl FnOnce(usize),
+    mut look: impl FnMut(usize, usize),
+) -> usize {
+    let copy = map();
+    let mut before = Vec::new();
+    let mut changes = 0;
+    let see = || {
+        let now = bytes(memory);
+        if now != before.as_slice() {
+            before = now.to_vec();
+            changes += 1;
+            bytes(copy).copy_from_slice(now);
+            look(copy, changes);
+        }
+    };
+    step_by_step(|| work(memory), see);
+    changes
+}
+
 /// Runs the work in a child, and calls `look` after each of its instructions.
-pub(crate) fn step_by_step(work: impl FnOnce(), mut look: impl FnMut()) {
+fn step_by_step(work: impl FnOnce(), mut look: impl FnMut()) {
     let nothing = core::ptr::null_mut::<core::ffi::c_void>();
     // SAFETY: the child calls nothing but the region and the system.
     let child = unsafe { libc::fork() };

@@ -76,8 +76,8 @@ impl ArenaPages {
         }
         if behind > 0 {
             self.allocator.shrink(extent, pages);
+            extent.note_used();
         }
-        extent.note_used();
         self.large.add(extent.pages());
         Some(extent)
     }

@@ -85,11 +85,10 @@ mod tests {
     use super::*;
     use crate::data::Data;
     use crate::method::call::Form;
-    use crate::method::stepping::{Buffer, ROOM, bytes, map, step_by_step};
+    use crate::method::stepping::{Buffer, ROOM, after_each_change, map};
     use crate::method::{Method, Resize};
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::vec::Vec;
 
     const BLOCKS: usize = 24;
 
@@ -149,45 +148,32 @@ mod tests {
 
     #[test]
     fn a_region_is_whole_again_wherever_a_process_ended() {
-        let (memory, copy) = (map(), map());
+        let memory = map();
         let mut discipline = Buffer(memory);
         Call::<Best, Buffer>::open(&mut discipline, Form::default()).unwrap();
-        let mut before = Vec::new();
-        let mut changes = 0;
-        step_by_step(
-            || work(memory),
-            || {
-                let now = bytes(memory);
-                if now == before.as_slice() {
-                    return;
+        let changes = after_each_change(memory, work, |copy, _| {
+            let mut discipline = Buffer(copy);
+            // SAFETY: the copy is that of a region, and nobody else has it.
+            let mut call = unsafe { Call::<Best, Buffer>::new(data(copy), &mut discipline) };
+            call.recover();
+            let blocks = check(&call);
+            let said = said(copy);
+            let leaves = said.leaves.load(Ordering::Relaxed);
+            let used = blocks.values().filter(|block| block.is_used()).count();
+            let mut kept = 0;
+            for slot in &said.blocks {
+                let block = slot.load(Ordering::Relaxed);
+                if block != 0 && block != leaves && leaves != 1 {
+                    assert!(blocks.get(&(copy + block)).is_some_and(|block| block.is_used()));
+                    kept += 1;
                 }
-                before = now.to_vec();
-                changes += 1;
-                // A region works at any address.
-                bytes(copy).copy_from_slice(now);
-                let mut discipline = Buffer(copy);
-                // SAFETY: the copy is that of a region, and nobody else has it.
-                let mut call = unsafe { Call::<Best, Buffer>::new(data(copy), &mut discipline) };
-                call.recover();
-                let blocks = check(&call);
-                let said = said(copy);
-                let leaves = said.leaves.load(Ordering::Relaxed);
-                let used = blocks.values().filter(|block| block.is_used()).count();
-                let mut kept = 0;
-                for slot in &said.blocks {
-                    let block = slot.load(Ordering::Relaxed);
-                    if block != 0 && block != leaves && leaves != 1 {
-                        assert!(blocks.get(&(copy + block)).is_some_and(|block| block.is_used()));
-                        kept += 1;
-                    }
-                }
-                // A call in which the process ended has taken two blocks at most.
-                assert!(leaves == 1 || (kept..=kept + 2).contains(&used), "{kept}, {used}");
-                let more = Best::alloc(&mut call, 200).unwrap();
-                check(&call);
-                assert!(Best::free(&mut call, more).is_ok());
-            },
-        );
+            }
+            // A call in which the process ended has taken two blocks at most.
+            assert!(leaves == 1 || (kept..=kept + 2).contains(&used), "{kept}, {used}");
+            let more = Best::alloc(&mut call, 200).unwrap();
+            check(&call);
+            assert!(Best::free(&mut call, more).is_ok());
+        });
         assert!(changes > 1000, "{changes}");
     }
 }

@@ -68,9 +68,8 @@ mod tests {
     use super::*;
     use crate::data::Data;
     use crate::method::call::Form;
-    use crate::method::stepping::{Buffer, bytes, map, step_by_step};
+    use crate::method::stepping::{Buffer, after_each_change, map};
     use core::ptr::NonNull;
-    use std::vec::Vec;
 
     fn data(memory: usize) -> NonNull<Data<State>> {
         NonNull::new(core::ptr::with_exposed_provenance_mut(memory)).unwrap()
@@ -107,29 +106,16 @@ mod tests {
 
     #[test]
     fn nobody_reports_a_block_that_a_process_left_half_made() {
-        let (memory, copy) = (map(), map());
+        let memory = map();
         let mut discipline = Buffer(memory);
         Call::<Debug, Buffer>::open(&mut discipline, Form::default()).unwrap();
-        let mut before = Vec::new();
-        let mut changes = 0;
-        step_by_step(
-            || work(memory),
-            || {
-                let now = bytes(memory);
-                if now == before.as_slice() {
-                    return;
-                }
-                before = now.to_vec();
-                changes += 1;
-                // A region works at any address.
-                bytes(copy).copy_from_slice(now);
-                let mut discipline = Buffer(copy);
-                // SAFETY: the copy is that of a region, and nobody else has it.
-                let mut call = unsafe { Call::<Debug, Buffer>::new(data(copy), &mut discipline) };
-                call.recover();
-                assert_eq!(Debug::check(&mut call), Some(0), "after change {changes}");
-            },
-        );
+        let changes = after_each_change(memory, work, |copy, change| {
+            let mut discipline = Buffer(copy);
+            // SAFETY: the copy is that of a region, and nobody else has it.
+            let mut call = unsafe { Call::<Debug, Buffer>::new(data(copy), &mut discipline) };
+            call.recover();
+            assert_eq!(Debug::check(&mut call), Some(0), "after change {change}");
+        });
         assert!(changes > 500, "{changes}");
     }
 }
