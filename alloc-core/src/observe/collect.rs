@@ -19,12 +19,14 @@ use crate::front::life::{background, background_runs, fork, former_thread};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
+use crate::ground::sync::aside::{Aside, How};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
 use crate::middle::arenas::{arena_list, choose_arena};
 use crate::middle::events::UNCACHED;
 use crate::middle::owners::ledger::Account;
+use crate::middle::owners::owner::OwnerState;
 use crate::middle::owners::run_cache;
 use crate::middle::passes::decay_pass::{self, PASS};
 use crate::middle::slabs::holes;
@@ -84,9 +86,7 @@ pub(super) struct Sum {
 
 /// Adds everything up in `sum`, and if `records` are given also by arena and class.
 pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
-    for cache in registry::all() {
-        add_cache(sum, cache, records.as_deref_mut());
-    }
+    for_each_cache(|cache, state| add_cache(sum, cache, state, records.as_deref_mut()));
     if let Some(records) = records.as_deref_mut() {
         registry::for_each_arena(|id| {
             let arena = records.arena_mut(id);
@@ -139,10 +139,27 @@ fn add_process(sum: &mut Sum) {
     totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }
 
-fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut Records>) {
+/// Calls `see` with each cache under its lock. On a busy system threads that do not run may hold
+/// many of them.
+fn for_each_cache(mut see: impl FnMut(&'static RealCache, &OwnerState)) {
+    let mut take = |cache: &'static RealCache, how| {
+        let state = &cache.owner.state;
+        let held = if how == How::AtOnce { state.try_lock_again() } else { Some(state.lock()) };
+        held.map(|state| see(cache, &state)).is_some()
+    };
+    let mut aside = Aside::new();
+    registry::all().for_each(|cache| aside.take(cache, &mut take));
+    aside.settle(take);
+}
+
+fn add_cache(
+    sum: &mut Sum,
+    cache: &'static RealCache,
+    state: &OwnerState,
+    mut records: Option<&mut Records>,
+) {
     sum.totals.work.add_cache_lock(cache.owner.state.counts());
     let home = cache.owner.home.get().id();
-    let state = cache.owner.state.lock();
     sum.totals.work.add_events(&cache.owner.events);
     sum.kept += state.runs.bytes();
     let mut served = cache.owner.ledger.used();
@@ -203,8 +220,7 @@ fn add_accounts(
 
 /// Adds the counts that one arena has, and those that all caches have of it.
 pub(super) fn add_one(stats: &mut ArenaStats, arena: &'static Arena) {
-    for cache in registry::all() {
-        let _state = cache.owner.state.lock();
+    for_each_cache(|cache, _| {
         let ledger = &cache.owner.ledger;
         for class in SizeClass::all() {
             for account in ledger.accounts(class.index()) {
@@ -216,7 +232,7 @@ pub(super) fn add_one(stats: &mut ArenaStats, arena: &'static Arena) {
                 }
             }
         }
-    }
+    });
     add_arena(&mut Sum::default(), arena, Some(stats), 0);
 }
 

@@ -48,7 +48,7 @@ fn places() -> impl Iterator<Item = (u32, &'static Place)> {
 }
 
 /// Calls `see` with each place's lock, for fork. Called under the registry's lock.
-pub(crate) fn for_each_lock(see: &mut dyn FnMut(&dyn ForkLock)) {
+pub(crate) fn for_each_lock(see: &mut dyn FnMut(&'static dyn ForkLock)) {
     places().for_each(|(_, place)| see(&place.0));
 }
 

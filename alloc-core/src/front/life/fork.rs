@@ -8,7 +8,7 @@
 
 use super::background;
 use super::explicit;
-use super::fork_lock::ForkLock;
+use super::fork_lock::{ForkLock, Taker};
 use super::former_thread::CHANGE;
 use super::started::START;
 use super::thread_end;
@@ -80,7 +80,7 @@ pub fn register() {
 /// The caches and arenas are the same before a fork and after it: a new record is made under
 /// METADATA, which is released behind their locks. What the forking thread itself has made in
 /// between is held by no other thread, so a release changes nothing.
-fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn ForkLock)) {
+fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&'static dyn ForkLock)) {
     lock(&CHANGE);
     lock(&START);
     lock(&PASS);
@@ -124,7 +124,9 @@ fn free_unused() {
 unsafe extern "C" fn prepare() {
     let holds_streams = stream_list::take();
     let newest = event_buffer::newest();
-    for_each_lock(newest, &mut |lock| lock.take());
+    let mut taker = Taker::new();
+    for_each_lock(newest, &mut |lock| taker.take(lock));
+    taker.settle();
     NEWEST.store(newest.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut(), Relaxed);
     FORKING.store(address_of(registry::of_caller()), Relaxed);
     stream_list::note(holds_streams);

@@ -1,23 +1,70 @@
 //! How a fork takes locks and releases them.
 
+use crate::ground::sync::aside::{Aside, How};
 use crate::ground::sync::gate::Gate;
 use crate::ground::sync::lock::RankedMutex;
-#[cfg(test)]
 use crate::ground::sync::lock_rank::LockRank;
+
+/// How locks are taken, rank by rank.
+pub(super) struct Taker {
+    /// Locks of `rank` that were held.
+    aside: Aside<&'static dyn ForkLock>,
+    rank: Option<LockRank>,
+}
+
+impl Taker {
+    pub(super) fn new() -> Taker {
+        Taker { aside: Aside::new(), rank: None }
+    }
+
+    /// Takes a lock, or notes that it is to be taken before any of another rank. Threads hold at
+    /// most one of the locks that are noted, and wait for none of its rank meanwhile.
+    pub(super) fn take(&mut self, lock: &'static dyn ForkLock) {
+        if lock.rank() != self.rank {
+            self.settle();
+            self.rank = lock.rank();
+        }
+        match self.rank {
+            Some(LockRank::Cache | LockRank::Bin | LockRank::Pages) => {
+                self.aside.take(lock, take);
+            }
+            // There are few of them, and some are given to who waits.
+            _ => lock.take(),
+        }
+    }
+
+    /// Takes what is noted.
+    pub(super) fn settle(&mut self) {
+        self.aside.settle(take);
+    }
+}
+
+fn take(lock: &'static dyn ForkLock, how: How) -> bool {
+    if how == How::AtOnce {
+        return lock.try_take();
+    }
+    lock.take();
+    true
+}
 
 /// A lock of any data.
 pub(crate) trait ForkLock {
     fn take(&self);
+    /// Takes the lock if it is free. Returns whether it is taken now.
+    fn try_take(&self) -> bool;
     fn give_in_parent(&self);
     fn give_in_child(&self);
     /// Returns the lock's rank, or `None` if it has none.
-    #[cfg(test)]
     fn rank(&self) -> Option<LockRank>;
 }
 
 impl<T> ForkLock for RankedMutex<T> {
     fn take(&self) {
         self.lock_for_fork();
+    }
+
+    fn try_take(&self) -> bool {
+        self.try_lock_for_fork()
     }
 
     fn give_in_parent(&self) {
@@ -30,7 +77,6 @@ impl<T> ForkLock for RankedMutex<T> {
         unsafe { self.unlock_in_child() };
     }
 
-    #[cfg(test)]
     fn rank(&self) -> Option<LockRank> {
         Some(RankedMutex::rank(self))
     }
@@ -41,6 +87,11 @@ impl ForkLock for Gate {
         self.close();
     }
 
+    fn try_take(&self) -> bool {
+        self.close();
+        true
+    }
+
     fn give_in_parent(&self) {
         self.open();
     }
@@ -49,7 +100,6 @@ impl ForkLock for Gate {
         self.open_in_child();
     }
 
-    #[cfg(test)]
     fn rank(&self) -> Option<LockRank> {
         None
     }

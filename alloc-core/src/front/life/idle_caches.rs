@@ -46,7 +46,7 @@ pub(super) fn pass(now: u64) -> Option<u64> {
 /// As [`pass`], but empties a few caches only, for a thread that has other work, and none while
 /// another thread makes a pass or walks over the heap.
 pub(super) fn pass_few(now: u64) {
-    if let Some(_pass) = PASS.try_lock() {
+    if let Some(_pass) = PASS.try_lock_unless_awaited() {
         step(&mut registry::all(), now, &mut None);
     }
 }

@@ -104,6 +104,11 @@ impl History {
         result
     }
 
+    /// Returns whether a thread sleeps for the lock.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.load(Relaxed) != 0
+    }
+
     /// Clears the number of waiting threads, in a forked child, where those of its parent are not.
     pub(super) fn forget_waiters(&self) {
         self.waiting.store(0, Relaxed);

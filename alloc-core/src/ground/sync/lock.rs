@@ -87,7 +87,6 @@ impl<T> RankedMutex<T> {
     }
 
     /// Returns the lock's place in the order.
-    #[cfg(test)]
     pub(crate) fn rank(&self) -> LockRank {
         self.rank
     }
@@ -128,6 +127,12 @@ impl<T> RankedMutex<T> {
         Some(Guard { mutex: self })
     }
 
+    /// Takes the lock if it is free and no thread sleeps for it. Where many threads try often for a
+    /// lock that is held for long, one of them would take it each time before a woken sleeper runs.
+    pub(crate) fn try_lock_unless_awaited(&self) -> Option<Guard<'_, T>> {
+        if self.history.is_awaited() { None } else { self.try_lock() }
+    }
+
     /// Checks in test builds that the calling thread may take the lock. Called where the lock is
     /// taken in rare cases only.
     #[inline]
@@ -140,6 +145,22 @@ impl<T> RankedMutex<T> {
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);
         core::mem::forget(self.lock_unwitnessed().0);
+    }
+
+    /// As [`RankedMutex::lock_for_fork`], if the lock is free. Returns whether it is taken now.
+    pub(crate) fn try_lock_for_fork(&self) -> bool {
+        if exempt_thread::is_caller() {
+            self.lock_for_fork();
+            return true;
+        }
+        self.try_lock_again().map(core::mem::forget).is_some()
+    }
+
+    /// As [`RankedMutex::try_lock`], for one who tries often. So it is not counted that the lock is
+    /// held.
+    #[inline]
+    pub(crate) fn try_lock_again(&self) -> Option<Guard<'_, T>> {
+        if self.is_held() { None } else { self.try_lock() }
     }
 
     /// Returns the data, for a thread that holds many locks at once.
@@ -266,6 +287,7 @@ impl<T> Drop for Guard<'_, T> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use core::sync::atomic::AtomicBool;
     use std::sync::Arc;
 
     #[test]
@@ -279,6 +301,29 @@ mod tests {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(*total.lock(), 40_000);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_for_the_lock_gets_it_before_those_that_only_try() {
+        let mutex = RankedMutex::new(LockRank::Bin, ());
+        for _ in 0..100 {
+            let has_waited = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let held = mutex.lock();
+                scope.spawn(|| {
+                    let _held = mutex.lock();
+                    has_waited.store(true, Ordering::Relaxed);
+                });
+                while !mutex.history.is_awaited() {
+                    std::thread::yield_now();
+                }
+                drop(held);
+                while mutex.try_lock_unless_awaited().is_none() {
+                    std::hint::spin_loop();
+                }
+                assert!(has_waited.load(Ordering::Relaxed));
+            });
+        }
     }
 
     #[test]

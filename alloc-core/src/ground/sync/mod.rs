@@ -11,6 +11,8 @@ pub(crate) mod lock;
 pub(crate) mod takeover_lock;
 #[cfg(not(loom))]
 pub(crate) mod wait;
+#[cfg(not(loom))]
+pub(crate) mod aside;
 pub(crate) mod following;
 #[cfg_attr(loom, allow(unsafe_code))]
 pub(crate) mod gate;

@@ -115,7 +115,7 @@ pub(crate) fn within_a_time<T>(
 
 /// Takes a lock by `attempt`, which is repeated for a few microseconds. Returns `None` if it is
 /// held for longer, as by a thread that does not run.
-pub(crate) fn for_a_moment<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+pub(crate) fn for_a_moment<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     (0..SPINS).find_map(|_| {
         attempt().or_else(|| {
             core::hint::spin_loop();
@@ -124,6 +124,7 @@ pub(crate) fn for_a_moment<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     })
 }
 
-fn sleep(millis: u64) {
+/// Sleeps for so many milliseconds.
+pub(super) fn sleep(millis: u64) {
     os::futex_wait_for(&AtomicU32::new(0), 0, Some(millis));
 }

@@ -16,6 +16,7 @@ use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::sync::wait::{self, Deadline};
 use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
@@ -53,7 +54,7 @@ pub(crate) fn tick() -> bool {
 #[cold]
 #[inline(never)]
 fn purge_growth() {
-    if let Some(_pass) = PASS.try_lock() {
+    if let Some(_pass) = PASS.try_lock_unless_awaited() {
         purge_all_growth();
     }
 }
@@ -72,7 +73,7 @@ fn purge_all_growth() {
 #[inline(never)]
 fn run_due(now: u64) -> bool {
     {
-        let Some(_pass) = PASS.try_lock() else { return false };
+        let Some(_pass) = PASS.try_lock_unless_awaited() else { return false };
         let due = NEXT.load(Relaxed);
         if now < due {
             return false;
@@ -119,6 +120,15 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
 pub(crate) fn between_passes<T>(look: impl FnOnce() -> T) -> T {
     let _pass = (!callback::is_in_hook()).then(|| PASS.lock());
     look()
+}
+
+/// As [`between_passes`], but does nothing if a pass or another look takes longer than some 50 ms.
+pub(crate) fn between_passes_if_soon(look: impl FnOnce()) {
+    if callback::is_in_hook() {
+        look();
+    } else if let Some(_pass) = wait::within_a_time(Deadline::of_all(), || PASS.try_lock()) {
+        look();
+    }
 }
 
 /// Does work that gives back what nobody has used for a decay time. The pages that become unused
@@ -171,6 +181,7 @@ fn shortest(times: impl Iterator<Item = isize>) -> Option<isize> {
 }
 
 fn run(now: u64) -> Option<u64> {
+    let begin = os::coarse_millis();
     source::note_changed_limit();
     let live = arena_list::all().filter(|arena| arena.is_live());
     if let Some(shortest) = shortest(live.map(Arena::decay_ms)) {
@@ -192,6 +203,9 @@ fn run(now: u64) -> Option<u64> {
     next = next.min(look_for_holes(now, decay_time).unwrap_or(u64::MAX));
     #[cfg(feature = "checks")]
     super::check_pass::check_all();
+    // After a pass that took long, as on a busy machine, others have the lock for as long.
+    let took = os::coarse_millis().saturating_sub(begin);
+    NEXT.fetch_max(now + 2 * took, Relaxed);
     (next != u64::MAX).then_some(next)
 }
 

@@ -8,6 +8,8 @@ use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
 use crate::back::system::page_provider::{PageProvider, Purged};
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::lock::{self, RankedMutex};
+use crate::ground::sync::wait;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
@@ -97,6 +99,17 @@ impl<'a> Look<'a> {
             }
         }
         self.waiting = true;
+    }
+
+    /// Takes the lock of a guard. `None`: it is held, perhaps by a thread that does not run. A look
+    /// that comes again leaves such a guard to the next one, because a pass waits for nobody.
+    fn lock<'l, T>(&mut self, lock: &'l RankedMutex<T>) -> Option<lock::Guard<'l, T>> {
+        if self.age == 0 {
+            return Some(lock.lock());
+        }
+        let held = wait::for_a_moment(|| lock.try_lock_again());
+        self.waiting |= held.is_none();
+        held
     }
 
     /// Whether nothing more is done before the lock was given up.
@@ -232,7 +245,7 @@ fn are_free(slab: &Slab, first: usize, end: usize) -> bool {
 pub(crate) fn look_in_bins(arena: &'static Arena, look: &mut Look<'_>) {
     for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
         look.by_holds(|look| {
-            let slabs = arena.bin(class).slabs.lock();
+            let Some(slabs) = look.lock(&arena.bin(class).slabs) else { return };
             look.at_list(&slabs.partial);
             look.at_list(&slabs.samples);
         });
@@ -242,7 +255,7 @@ pub(crate) fn look_in_bins(arena: &'static Arena, look: &mut Look<'_>) {
 /// Looks for holes in the slabs of an owner.
 pub(crate) fn look_in_owner(owner: &'static Owner, look: &mut Look<'_>) {
     look.by_holds(|look| {
-        let state = owner.state.lock();
+        let Some(state) = look.lock(&owner.state) else { return };
         state.bins.iter().for_each(|slabs| look.at_list(&slabs.partial));
     });
 }
@@ -250,8 +263,20 @@ pub(crate) fn look_in_owner(owner: &'static Owner, look: &mut Look<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::sync::lock_rank::LockRank;
     use crate::middle::slabs::slab::tests::slab;
     use crate::middle::slabs::slab_links::ListName;
+
+    #[test]
+    fn a_look_that_comes_again_leaves_out_a_guard_that_is_locked() {
+        let (wanted, mutex) = (|_: &Arena| true, RankedMutex::new(LockRank::Cache, ()));
+        let mut look = Look::new(7, false, &wanted);
+        assert!(look.lock(&mutex).is_some() && !look.waiting);
+        let held = mutex.lock();
+        assert!(look.lock(&mutex).is_none() && look.waiting);
+        drop(held);
+        assert!(look.lock(&mutex).is_some());
+    }
 
     #[test]
     fn pages_ripen_over_a_whole_decay_time_without_use() {

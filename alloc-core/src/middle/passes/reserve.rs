@@ -20,8 +20,9 @@ pub(crate) fn set(arena: &'static Arena, bytes: usize) {
         pages.allocator.source().set_keeps_few(bytes > 0);
         arena.note_reserve(bytes.div_ceil(PAGE));
     }
-    // A walk over live blocks may be under way.
-    decay_pass::between_passes(|| {
+    // A walk over live blocks may be under way. A thread that is to go on when others are stuck
+    // does not wait for long; the slabs go with the next pass or call.
+    decay_pass::between_passes_if_soon(|| {
         owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);
         tidy_bins::tidy(arena);
     });

@@ -1,0 +1,110 @@
+//! Locks of many things that are wanted one after the other, in any order.
+//!
+//! On a busy system a thread may be kept from running while it holds a lock, for as long as all
+//! others take their turns. Who waits for one lock after the other waits for the sum of that. So a
+//! thing whose lock is held is put aside, and tried again after the others.
+
+use super::wait;
+
+/// Things that are put aside at most.
+const MOST: usize = 128;
+
+/// Rounds over what is put aside, with a millisecond between two. What is left then is waited for.
+const ROUNDS: usize = 1000;
+
+/// Things whose locks were held.
+pub(crate) struct Aside<T> {
+    things: [Option<T>; MOST],
+    count: usize,
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// If it is free.
+    AtOnce,
+    /// It is waited for.
+    Waiting,
+}
+
+impl<T: Copy> Aside<T> {
+    pub(crate) fn new() -> Aside<T> {
+        Aside { things: [None; MOST], count: 0 }
+    }
+
+    /// Calls `take` with a thing, which returns `false` if its lock is held. Then the thing is put
+    /// aside. If there is no room, those that are aside are [settled](Aside::settle) first.
+    pub(crate) fn take(&mut self, thing: T, mut take: impl FnMut(T, How) -> bool) {
+        if take(thing, How::AtOnce) {
+            return;
+        }
+        if self.count == MOST {
+            self.settle(take);
+        }
+        if let Some(place) = self.things.get_mut(self.count) {
+            *place = Some(thing);
+            self.count += 1;
+        }
+    }
+
+    /// Calls `take` with each thing that is aside until it returns `true`. It is to wait for the
+    /// locks that are found held for a second or more. Nothing is aside then.
+    pub(crate) fn settle(&mut self, mut take: impl FnMut(T, How) -> bool) {
+        let count = core::mem::take(&mut self.count);
+        let left = self.things.get_mut(..count).unwrap_or_default();
+        let mut try_all = || {
+            left.iter_mut().for_each(|place| _ = place.take_if(|it| take(*it, How::AtOnce)));
+            left.iter().all(Option::is_none).then_some(())
+        };
+        if wait::for_a_moment(&mut try_all).is_some() {
+            return;
+        }
+        for _ in 0..ROUNDS {
+            wait::sleep(1);
+            if try_all().is_some() {
+                return;
+            }
+        }
+        left.iter_mut().filter_map(Option::take).for_each(|it| _ = take(it, How::Waiting));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn what_is_held_is_tried_after_the_others_and_waited_for_at_last() {
+        let (mut got, mut tries) = (Vec::new(), 0);
+        // Thing 1 is free at the third look at it, and thing 3 never is.
+        let mut take = |thing: u32, how| {
+            tries += u32::from(thing == 1);
+            let is_free = how == How::Waiting || (thing != 3 && (thing != 1 || tries > 2));
+            got.extend(is_free.then_some((thing, how == How::Waiting)));
+            is_free
+        };
+        let mut aside = Aside::new();
+        (0..5).for_each(|thing| aside.take(thing, &mut take));
+        aside.settle(&mut take);
+        aside.settle(&mut take);
+        assert_eq!(got, [(0, false), (2, false), (4, false), (1, false), (3, true)]);
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_are_settled_meanwhile() {
+        let (mut got, mut seen) = (0, 0);
+        let mut aside = Aside::new();
+        // All are held until one more comes than there is room for.
+        let mut take = |thing: usize, _| {
+            seen += 1;
+            let is_free = seen > MOST + 1 && (thing < MOST || seen > 2 * MOST + 1);
+            got += usize::from(is_free);
+            is_free
+        };
+        (0..=MOST).for_each(|thing| aside.take(thing, &mut take));
+        assert_eq!(aside.count, 1);
+        aside.settle(&mut take);
+        assert_eq!(got, MOST + 1);
+    }
+}
