@@ -115,7 +115,7 @@ fn dirty(snapshot: &Snapshot) -> Option<Found> {
         "The program has locked its memory (mlockall), which goes back only with its addresses: \
          start it with retain:false."
             .into()
-    } else if snapshot.settings.background_thread || snapshot.totals.background_threads > 0 {
+    } else if has_background_thread(snapshot) {
         format!(
             "They are kept for {} ms: lower arenas.dirty_decay_ms and each \
              arena.<i>.dirty_decay_ms, or do arena.4096.purge.",
@@ -205,8 +205,20 @@ fn fragmentation(snapshot: &Snapshot) -> Option<Found> {
     })
 }
 
+/// Whether a background thread makes decay passes.
+fn has_background_thread(snapshot: &Snapshot) -> bool {
+    snapshot.settings.background_thread || snapshot.totals.background_threads > 0
+}
+
 fn remote(snapshot: &Snapshot) -> Option<Found> {
     let pending = snapshot.totals.remote_pending;
+    let help = if has_background_thread(snapshot) {
+        "The background thread takes those of idle threads in within a decay time, or do \
+         arena.4096.decay."
+    } else {
+        "Idle threads' slabs are looked after by decay passes: write background_thread=true, or do \
+         arena.4096.decay."
+    };
     is_much(pending, 16 * MIB, 5, snapshot).then(|| Found {
         weight: pending,
         what: format!(
@@ -214,9 +226,7 @@ fn remote(snapshot: &Snapshot) -> Option<Found> {
              taken them in yet.",
             bytes(pending)
         ),
-        help: "Idle threads' slabs are looked after by decay passes: write \
-               background_thread=true, or do arena.4096.decay."
-            .into(),
+        help: help.into(),
     })
 }
 

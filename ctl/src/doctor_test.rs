@@ -192,6 +192,15 @@ fn remote_frees_wait() {
         "Idle threads' slabs are looked after by decay passes: write background_thread=true, or \
          do arena.4096.decay."
     );
+    let (_, help) = one("remote", |snapshot| {
+        snapshot.totals.remote_pending = 80 * MIB;
+        snapshot.settings.background_thread = true;
+    });
+    assert_eq!(
+        help,
+        "The background thread takes those of idle threads in within a decay time, or do \
+         arena.4096.decay."
+    );
 }
 
 #[test]

@@ -13,6 +13,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How often in a row the system may refuse a move that was begun. Each time addresses may be lost.
 const MOST_REFUSED: usize = 16;
+/// After so many refusals one in so many further moves is tried, because what refused them, as a
+/// limit of addresses, may be gone.
+const RETRIED: usize = 1024;
 
 /// How many pages are looked at when those with memory are counted.
 const LOOKED_AT: usize = 2048;
@@ -105,7 +108,7 @@ unsafe impl PageProvider for Mmap {
     ) -> Moved {
         static REFUSED: Refusals = Refusals::new();
         let whole = is_whole_pages(from, size) && is_whole_pages(to, new_size);
-        if !whole || REFUSED.are_too_many() {
+        if !whole || REFUSED.is_hopeless() {
             return Moved::Refused;
         }
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -119,7 +122,7 @@ unsafe impl PageProvider for Mmap {
     unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
         static REFUSED: Refusals = Refusals::new();
         let whole = is_whole_pages(from, size) && is_whole_pages(to, size);
-        if !whole || REFUSED.are_too_many() || !can_shift() {
+        if !whole || REFUSED.is_hopeless() || !can_shift() {
             return Moved::Refused;
         }
         let shifted = shift(from, size, to);
@@ -143,8 +146,11 @@ impl Refusals {
         Refusals(AtomicUsize::new(0))
     }
 
-    fn are_too_many(&self) -> bool {
-        self.0.load(Relaxed) >= MOST_REFUSED
+    /// Returns whether the next move is not worth a trial.
+    fn is_hopeless(&self) -> bool {
+        let refused = self.0.load(Relaxed);
+        // A move that is not tried is counted here, because nobody notes it.
+        refused >= MOST_REFUSED && !self.0.fetch_add(1, Relaxed).is_multiple_of(RETRIED)
     }
 
     /// Notes the result of a move, and returns it.
@@ -484,11 +490,22 @@ mod tests {
     fn only_refusals_in_a_row_count() {
         let refused = Refusals::new();
         for _ in 1..MOST_REFUSED {
-            assert!(!refused.note(false) && !refused.are_too_many());
+            assert!(!refused.note(false) && !refused.is_hopeless());
         }
-        assert!(refused.note(true) && !refused.note(false) && !refused.are_too_many());
+        assert!(refused.note(true) && !refused.note(false) && !refused.is_hopeless());
         (1..MOST_REFUSED).for_each(|_| assert!(!refused.note(false)));
-        assert!(refused.are_too_many());
+        assert!(refused.is_hopeless());
+    }
+
+    #[test]
+    fn after_many_refusals_few_moves_are_tried_until_one_succeeds() {
+        let refused = Refusals::new();
+        let tried = |moves: usize| (0..moves).filter(|_| !refused.is_hopeless()).count();
+        (0..MOST_REFUSED).for_each(|_| assert!(!refused.note(false)));
+        assert_eq!((tried(10 * RETRIED), tried(RETRIED)), (10, 1));
+        assert!(!refused.is_hopeless() || tried(RETRIED) == 1);
+        assert!(refused.note(true));
+        assert_eq!(tried(RETRIED), RETRIED);
     }
 
     #[test]
