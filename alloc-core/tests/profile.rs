@@ -207,7 +207,7 @@ fn layouts() {
         again.iter().for_each(|block| free(*block));
     }
     // What waits in bins is noticed by a look at them.
-    control::profile::settle_thread();
+    control::profile::settle();
     assert_eq!(count(), others);
     // A block that another thread frees.
     let moved = allocate() as usize;

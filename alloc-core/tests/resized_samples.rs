@@ -142,7 +142,7 @@ fn stays(
     is_one: bool,
     resize: impl FnOnce(*mut u8) -> *mut u8,
 ) -> bool {
-    control::profile::settle_thread();
+    control::profile::settle();
     let before = live_at(block);
     assert_eq!((before.len(), before[0].0), (1, from));
     let (counts_before, of_class_before) = ([counts(from), counts(to)], of_class(from));
@@ -157,7 +157,7 @@ fn stays(
     assert_eq!(of_class(to) - of_class_before, u64::from(new != block), "{from} {to}");
     // SAFETY: freed once.
     unsafe { raw::free(new) };
-    control::profile::settle_thread();
+    control::profile::settle();
     assert_eq!(counts(to), (come.0, come.1 + 1), "{to}");
     new == block
 }

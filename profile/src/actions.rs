@@ -217,7 +217,7 @@ fn tell_unwritten_mprof(path: &CStr, error: c_int) {
 
 /// Reports what is still allocated. Returns whether that is an error.
 fn report_leaks() -> bool {
-    control::profile::settle_thread();
+    control::profile::settle();
     let leaks = Leaks::now();
     if leaks.stacks == 0 {
         return false;

@@ -73,7 +73,7 @@ pub(crate) fn to_file_or(
             path.as_c_str()
         }
     };
-    control::profile::settle_thread();
+    control::profile::settle();
     let format =
         if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
     match write_whole(name, origin, |sink| write_as(format, sink)) {
@@ -94,7 +94,7 @@ pub fn to_descriptor(descriptor: c_int, format: ProfFormat) -> Result<(), c_int>
     if !control::profile::is_enabled() {
         return Err(libc::ENOENT);
     }
-    control::profile::settle_thread();
+    control::profile::settle();
     file::to_descriptor(descriptor, |sink| write_as(format, sink))
 }
 

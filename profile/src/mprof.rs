@@ -84,7 +84,7 @@ pub(crate) fn save_or(tell: impl FnOnce(&CStr, c_int)) -> Result<(), Refusal> {
     if !is_running() {
         return Err(Refusal::Stopped);
     }
-    control::profile::settle_thread();
+    control::profile::settle();
     if TO_STDOUT.load(Ordering::Relaxed) {
         return to_descriptor(libc::STDOUT_FILENO, pprof::write).map_err(|error| {
             tell(c"standard output", error);

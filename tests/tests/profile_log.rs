@@ -1,6 +1,6 @@
 //! The last samples of the heap profiler, and the log of those that were freed, as JSON.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lumalloc_tests::{Run, cc, scratch};
 use serde_json::Value;
@@ -67,6 +67,50 @@ fn the_last_samples_and_the_freed_ones_are_told() {
     assert!(one[0] == two[0] && one[1] != two[1]);
     assert_ne!(trace(same, "alloc")[0], one[0]);
     assert!(of_size(3072).is_empty(), "it was freed after the log");
+}
+
+/// A free that tells the size looks at no address, unless a log is asked for from the start. What
+/// is noticed later has no stack and no thread: those of the call that notices it would be others.
+#[test]
+fn who_freed_by_size_is_known_or_not_told() {
+    let directory = scratch("profile-sized-log");
+    let program = cc("profile_sized_log.cc", &["-O1", "-fno-optimize-sibling-calls"]);
+    let log = |name: &str, run: Run| {
+        assert_eq!(run.stdout(), "");
+        let files = std::fs::read_dir(&directory).expect("the directory").flatten();
+        let is_it = |file: &PathBuf| {
+            file.file_name().is_some_and(|of| of.to_string_lossy().starts_with(name))
+        };
+        let file = files.map(|file| file.path()).find(is_it).expect("a log");
+        let log = read(&file);
+        let freed = log["allocations"].as_array().expect("allocations").clone();
+        let of_class = freed.into_iter().filter(|one| one["usize"] == 3072);
+        let ends = of_class.map(|one| {
+            let of = |list: &str, place: &str| {
+                log[list][one[place].as_u64().expect("a place") as usize].clone()
+            };
+            let traces = ["alloc_trace", "free_trace"].map(|place| of("stack_traces", place));
+            let lengths = traces.clone().map(|trace| trace.as_array().expect("a trace").len());
+            let times = ["alloc_timestamp", "free_timestamp"].map(|time| one[time].as_u64());
+            let [from, until] = times.map(|time| time.expect("a time"));
+            let thread = of("threads", "free_thread")["thr_uid"].as_u64().expect("a number");
+            (lengths, traces[0][0] == traces[1][0], until - from, thread)
+        });
+        ends.collect::<Vec<_>>()
+    };
+    let conf = "prof:true,lg_prof_sample:8,prof_seed:1,prof_time_resolution:high";
+    let from_start =
+        format!("{conf},prof_log:true,prof_prefix:{}", directory.join("own").display());
+    let run = Run::preloaded(&program).conf(&from_start);
+    let known = log("own", run);
+    assert!(known.len() > 40, "{known:?}");
+    for (lengths, is_same, _, thread) in &known {
+        assert!(lengths[1] > 1 && !is_same && *thread != 0, "{known:?}");
+    }
+    let run = Run::preloaded(&program).args([directory.join("late")]).conf(conf);
+    let late = log("late", run);
+    assert!(late.len() > 40, "{late:?}");
+    assert!(late.iter().all(|(lengths, .., thread)| lengths[1] == 0 && *thread == 0), "{late:?}");
 }
 
 #[test]

@@ -150,6 +150,31 @@ fn samples_beyond_the_most_stacks_are_counted_without_one() {
     assert_eq!((&sample["live_blocks"], &sample["live_bytes"]), (&100.into(), &6400.into()));
 }
 
+/// A function that calls itself makes any number of long stacks. Known ones stay as they are.
+#[test]
+fn once_stacks_take_much_memory_new_ones_are_shortened() {
+    let file = scratch("profile-long-stacks").join("long.heap");
+    let program = cc("profile_long_stacks.c", &["-O1"]);
+    let run = Run::preloaded(&program).args([&file]).conf("prof:true,lg_prof_sample:10,abort:true");
+    let output = run.output();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let message = "<lumalloc>: Samples' stacks take more than 64 MiB: of new ones the innermost 16 \
+                   return addresses are kept, beyond 128 MiB the innermost 8.\n";
+    assert_eq!((errors.as_ref(), output.status.success()), (message, true));
+    let profile = heap(&file);
+    let samples = profile["samples"].as_array().expect("samples");
+    let of = |sample: &serde_json::Value| {
+        let stack = sample["stack"].as_u64().expect("an index") as usize;
+        let frames = profile["stacks"][stack].as_array().expect("frames").len();
+        (sample["live_blocks"].as_f64().map(f64::round), frames)
+    };
+    let mut found: Vec<_> = samples.iter().map(of).collect();
+    found.sort_by_key(|(_, frames)| *frames);
+    let [(shortened, 16), (in_full, frames)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((*shortened, *in_full), (Some(100.0), Some(2.0)));
+    assert!(*frames > 100, "{frames}");
+}
+
 /// The heap monitor takes a stack for each event. Samples have their stacks all the same.
 #[test]
 fn a_recording_with_many_stacks_leaves_some_for_samples() {

@@ -200,7 +200,7 @@ pub fn start_log() -> bool {
 /// Ends the log, and returns it. `None`: none was kept. Source: jemalloc(3), `prof.log_stop`.
 #[must_use]
 pub fn stop_log() -> Option<SampleLog> {
-    settle_thread();
+    settle();
     history::end_log().map(SampleLog::new)
 }
 
@@ -228,13 +228,10 @@ pub fn prefix_option() -> &'static CStr {
     prefix::option()
 }
 
-/// Notices the samples that the calling thread freed by their size, which otherwise are noticed
-/// when their places in the thread's cache are used next.
-pub fn settle_thread() {
-    current::thread()
-        .into_iter()
-        .flat_map(|thread| thread.caches())
-        .for_each(freed_samples::settle);
+/// Notices the samples that threads have freed by their size. Otherwise each counts as in use until
+/// its place in a thread's cache is used next.
+pub fn settle() {
+    freed_samples::note_all();
 }
 
 /// Notes that all code of this shared object is the allocator's, unless it is the program, and what

@@ -292,6 +292,11 @@ impl Options {
         self.zero || self.junk.alloc || self.junk.free || self.always_watches()
     }
 
+    /// Whether the free of a sample must be noticed at once, because it is told who freed it.
+    pub(crate) fn tells_who_frees(&self) -> bool {
+        self.prof && (self.prof_log || self.prof_recent_alloc_max != 0)
+    }
+
     /// Whether each allocation and free must be observed, whatever is switched at run time.
     pub(crate) fn always_watches(&self) -> bool {
         self.hardened || (self.prof && self.lg_prof_sample == 0)

@@ -5,6 +5,7 @@ use super::backtrace::{self, MOST_OWN};
 use super::hooks::DEEPEST;
 use super::names::NameIndex;
 use super::sites::{self, Site};
+use super::stack_depth;
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -194,25 +195,42 @@ pub(super) fn note_allocated(requested: usize, usable: usize, allocated: Moment)
     Some(Ticket { node, number })
 }
 
-/// Notes that a sample was freed by the calling thread.
+/// Notes that a sample is freed by the calling thread.
 pub(super) fn note_freed(requested: usize, usable: usize, allocated: Moment, at: Option<Ticket>) {
     if KEEPS.load(Ordering::Relaxed) {
-        note_end(requested, usable, allocated, at);
+        note_end(requested, usable, allocated, at, here);
+    }
+}
+
+/// Notes that a sample was freed some time ago. It is not known where, nor by which thread.
+pub(super) fn note_freed_before(
+    requested: usize,
+    usable: usize,
+    allocated: Moment,
+    at: Option<Ticket>,
+) {
+    if KEEPS.load(Ordering::Relaxed) {
+        note_end(requested, usable, allocated, at, somewhere);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticket>) {
+fn note_end(
+    requested: usize,
+    usable: usize,
+    allocated: Moment,
+    at: Option<Ticket>,
+    moment: fn() -> Option<Moment>,
+) {
     // A stack takes time, and its site stays for ever.
     if !HISTORY.lock().wants(at) {
         return;
     }
-    let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
-    let stack = backtrace::take(&mut room, sites::depth());
-    let Some(site) = sites::site_beside(stack) else { return };
-    let (thread, name) = who();
-    let freed = Some(Moment { time: os::nanoseconds(), thread, name, site });
+    let freed = moment();
+    if freed.is_none() {
+        return;
+    }
     let mut history = HISTORY.lock();
     if let Some((node, past)) = history.recent_at(at) {
         node.past.set(Some(Past { freed, ..past }));
@@ -222,6 +240,21 @@ fn note_end(requested: usize, usable: usize, allocated: Moment, at: Option<Ticke
         let node = history.take(past);
         node.into_iter().for_each(|node| history.log.push(node));
     }
+}
+
+/// Returns the present moment, with the stack and the thread that are running. `None`: there is no
+/// memory for the stack.
+fn here() -> Option<Moment> {
+    let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
+    let site = sites::site_beside(backtrace::take(&mut room, stack_depth::most()))?;
+    let (thread, name) = who();
+    Some(Moment { time: os::nanoseconds(), thread, name, site })
+}
+
+/// Returns the present moment, without a stack, and of no thread.
+fn somewhere() -> Option<Moment> {
+    let (thread, name) = Default::default();
+    Some(Moment { time: os::nanoseconds(), thread, name, site: sites::site_beside(&[])? })
 }
 
 /// Returns how many of the last samples are kept. Negative: all.

@@ -24,6 +24,7 @@ mod heads;
 #[allow(unsafe_code)]
 mod hash_table;
 mod notice;
+mod stack_depth;
 #[allow(unsafe_code)]
 pub(crate) mod sites;
 pub(crate) mod event;

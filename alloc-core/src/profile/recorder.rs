@@ -10,6 +10,7 @@ use super::backtrace;
 use super::event::{Event, What};
 use super::event_buffer::{self, Buffer, Held};
 use super::sites;
+use super::stack_depth;
 use crate::back::metadata::Pool;
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
@@ -163,7 +164,7 @@ fn add(held: &mut Held, address: usize, what: What, time: Option<u64>) {
     if !IS_ON.load(Ordering::Acquire) {
         return;
     }
-    let site = sites::site_beside(backtrace::take(held.stack(), sites::depth()));
+    let site = sites::site_beside(backtrace::take(held.stack(), stack_depth::most()));
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);

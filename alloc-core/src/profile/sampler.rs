@@ -6,11 +6,11 @@
 //! operation, and samples are ordinary blocks.
 
 use super::backtrace::{self, MOST_OWN};
-use super::history::{self, Moment};
+use super::history::{self, Moment, Ticket};
 use super::hooks::{self, DEEPEST};
 use super::live::{self, Known};
 use super::names::NameIndex;
-use super::{rate, sites};
+use super::{rate, sites, stack_depth};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::provider::low_pages::LOW_PAGES;
 use crate::ground::callback;
@@ -169,7 +169,7 @@ pub(crate) fn note_allocated(block: Block) {
     tell_freed();
     live::prefetch(block.address);
     let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
-    let stack = hooks::take_backtrace(&mut room, sites::depth());
+    let stack = hooks::take_backtrace(&mut room, stack_depth::most());
     let Block { address, requested, usable, arena, thread, name } = block;
     let counts = sites::counts(stack, requested, usable);
     let is_noted = counts.is_some_and(|counts| {
@@ -194,14 +194,24 @@ pub(crate) fn note_allocated(block: Block) {
     intervals::count_sample();
 }
 
-/// Notes that a block was freed, which may be a sample. The caller may hold locks.
+/// Notes that the calling thread frees a block, which may be a sample. The caller may hold locks.
 pub(crate) fn note_freed(address: usize) {
+    note_end(address, history::note_freed);
+}
+
+/// Notes that a block, which may be a sample, was freed some time ago, by whom is not known. The
+/// caller may hold locks.
+pub(crate) fn note_freed_before(address: usize) {
+    note_end(address, history::note_freed_before);
+}
+
+fn note_end(address: usize, note: fn(usize, usize, Moment, Option<Ticket>)) {
     live::remove(address, |known| {
         known.counts.note_freed();
         let (time, thread, name) = (known.time, known.thread, known.name);
         let allocated = Moment { time, thread, name, site: known.counts.site() };
         let (requested, usable) = (known.counts.requested(), known.counts.usable());
-        history::note_freed(requested, usable, allocated, known.ticket);
+        note(requested, usable, allocated, known.ticket);
         hooks::SAMPLE_FREE.is_set()
     });
 }

@@ -2,8 +2,9 @@
 //!
 //! A stack is stored once. Its counts are kept apart for each requested size, because the share of
 //! samples among all allocations depends on the size. Stacks and counts are never removed, so they
-//! are read without a lock. All stacks together keep about a million counts, and each some hundred,
-//! before requests of new sizes are counted by the size of their blocks.
+//! are read without a lock. Once they take much memory, new ones are shortened ([`stack_depth`]).
+//! All stacks together keep about a million counts, and each some hundred, before requests of new
+//! sizes are counted by the size of their blocks.
 //!
 //! ```text
 //!   hash ──▶ Site { frames } ──▶ SizeCount ──▶ SizeCount ──▶ …
@@ -11,8 +12,8 @@
 //! ```
 
 use super::hash_table::{HashTable, Links, Record, no_links};
-use super::hooks::DEEPEST;
 use super::notice::Notice;
+use super::stack_depth;
 use crate::back::metadata;
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
@@ -24,16 +25,13 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
-/// The most sites, of all kinds, beside which others are kept of stacks that allocate no sample,
-/// where samples are taken: frees that are logged, and events of the heap monitor. They come in any
-/// number, and would leave none for samples.
+/// The most sites of all kinds beside which others are made of stacks that allocate no sample, but
+/// log frees or recorded events. They come in any number, and would leave none for samples.
 const MOST_BESIDE: u64 = MOST_SITES / 4 * 3;
-/// When the first stack of those shares that site.
 static MANY_BESIDE: Notice = Notice::new(
     b"<lumalloc>: More than 786432 stacks allocate or free: recorded events and logged frees from \
       others have no stack.\n",
 );
-/// When the first stack shares that site.
 static MANY_STACKS: Notice = Notice::new(
     b"<lumalloc>: More than 1048576 stacks allocate: samples from others have no stack.\n",
 );
@@ -42,12 +40,11 @@ static MANY_STACKS: Notice = Notice::new(
 const MOST_COUNTS: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
 /// Sizes that each site counts apart, however many counts there are.
 const SURE_SIZES: u32 = 512;
-/// When the first size is counted by its class.
 static MANY_SIZES: Notice = Notice::new(
     b"<lumalloc>: More than 1048576 pairs of a stack and a size: requests of others count by the \
       size of their block.\n",
 );
-static NOTICES: [&Notice; 3] = [&MANY_STACKS, &MANY_BESIDE, &MANY_SIZES];
+static NOTICES: [&Notice; 4] = [&MANY_STACKS, &stack_depth::LONG_STACKS, &MANY_BESIDE, &MANY_SIZES];
 
 /// A stack, with its counts. `depth` return addresses follow the record.
 #[repr(C)]
@@ -102,11 +99,6 @@ pub(crate) static SITE_BYTES: SharedCount = SharedCount::new();
 /// Bytes of counts.
 pub(crate) static COUNT_BYTES: SharedCount = SharedCount::new();
 
-/// Returns how many return addresses a stack has at most (`opt.prof_bt_max`).
-pub(super) fn depth() -> usize {
-    (options::current().prof_bt_max as usize).clamp(1, DEEPEST)
-}
-
 /// Returns the counts for samples of `requested` bytes in blocks of `usable` bytes from a stack.
 /// `None`: there is no memory.
 pub(super) fn counts(
@@ -114,29 +106,56 @@ pub(super) fn counts(
     requested: usize,
     usable: usize,
 ) -> Option<&'static SizeCount> {
-    site(stack, MOST_SITES, &MANY_STACKS)?.counts(requested, usable)
+    let known = find(hash(stack), stack);
+    let site = known.or_else(|| SAMPLES.site(stack_depth::kept(stack, SAMPLES.bytes.get())));
+    site?.counts(requested, usable)
 }
 
 /// Returns the site of a stack that allocates no sample, made now if it is new.
 pub(super) fn site_beside(stack: &[usize]) -> Option<&'static Site> {
     match options::current().prof {
-        true => site(stack, MOST_BESIDE, &MANY_BESIDE),
-        false => site(stack, MOST_SITES, &MANY_STACKS),
+        true => BESIDE.site(stack),
+        false => SAMPLES.site(stack),
     }
 }
 
-/// Returns the site of a stack, made now if it is new and there are fewer than `most`. Else it is
-/// noticed, and the stack shares a site.
-fn site(stack: &[usize], most: u64, notice: &Notice) -> Option<&'static Site> {
-    let hash = hash(stack);
-    if let Some(known) = find(hash, stack) {
-        return Some(known);
+/// What sites are made for.
+struct Purpose {
+    /// The most sites of all kinds beside which one is made.
+    most: u64,
+    /// What is told then.
+    notice: &'static Notice,
+    /// Bytes of those that were made for this.
+    bytes: SharedCount,
+}
+
+static SAMPLES: Purpose =
+    Purpose { most: MOST_SITES, notice: &MANY_STACKS, bytes: SharedCount::new() };
+static BESIDE: Purpose =
+    Purpose { most: MOST_BESIDE, notice: &MANY_BESIDE, bytes: SharedCount::new() };
+
+impl Purpose {
+    /// Returns the site of a stack, made now if it is new and there are not too many. Else that is
+    /// noticed, and the stack shares a site.
+    fn site(&self, stack: &[usize]) -> Option<&'static Site> {
+        let hash = hash(stack);
+        if let Some(known) = find(hash, stack) {
+            return Some(known);
+        }
+        let _adding = ADDING.lock();
+        if let Some(known) = find(hash, stack) {
+            return Some(known);
+        }
+        if MADE.get() >= self.most {
+            return shared(self.notice);
+        }
+        self.bytes.add(bytes_of(stack));
+        make(hash, stack)
     }
-    let _adding = ADDING.lock();
-    if let Some(known) = find(hash, stack) {
-        return Some(known);
-    }
-    if MADE.get() < most { make(hash, stack) } else { shared(notice) }
+}
+
+fn bytes_of(stack: &[usize]) -> u64 {
+    (size_of::<Site>() + size_of_val(stack)) as u64
 }
 
 /// Returns the site that all other stacks share. Called under the lock.
@@ -173,8 +192,8 @@ fn find(hash: u64, stack: &[usize]) -> Option<&'static Site> {
 
 /// Makes the site of a stack. Called under the lock.
 fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
-    let bytes = size_of::<Site>() + size_of_val(stack);
-    let memory = metadata::allocate(bytes, align_of::<Site>())?.cast::<Site>();
+    let bytes = bytes_of(stack);
+    let memory = metadata::allocate(bytes as usize, align_of::<Site>())?.cast::<Site>();
     let site = Site {
         hash,
         depth: stack.len() as u32,
@@ -192,7 +211,7 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     // SAFETY: there is room for as many frames.
     unsafe { frames.as_ptr().copy_from_nonoverlapping(stack.as_ptr(), stack.len()) };
     MADE.add(1);
-    SITE_BYTES.add(bytes as u64);
+    SITE_BYTES.add(bytes);
     // Release: pairs with the Acquire in `newest_first`. Stored before it is added to the table,
     // because what the heap monitor writes names sites that the table gave, and finds them by this
     // walk.

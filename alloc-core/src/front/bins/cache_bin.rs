@@ -271,31 +271,6 @@ impl CacheBin {
         self.sp.store(self.base().wrapping_add(level - n), Relaxed);
     }
 
-    /// Takes out the blocks for which `is_wanted` returns `true`, and hands each to `take`. The
-    /// other blocks keep their order.
-    ///
-    /// # Safety
-    /// The caller must be the bin's thread.
-    pub(crate) unsafe fn take_if(
-        &self,
-        is_wanted: impl Fn(*mut u8) -> bool,
-        mut take: impl FnMut(*mut u8),
-    ) {
-        let (base, mut kept) = (self.base(), 0);
-        for n in 1..=self.level() {
-            // SAFETY: one of the `level` written slots.
-            let block = unsafe { *base.wrapping_add(n) };
-            if is_wanted(block) {
-                take(block);
-                continue;
-            }
-            kept += 1;
-            // SAFETY: a slot that was read before.
-            unsafe { *base.wrapping_add(kept) = block };
-        }
-        self.sp.store(base.wrapping_add(kept), Relaxed);
-    }
-
     /// Fills an empty bin with at most `n` blocks, so that the first one given is popped first.
     ///
     /// `fill` gets a [`Filler`] that takes one block at a time. Returns how many blocks it gave.
@@ -427,22 +402,6 @@ mod tests {
         unsafe { bin.drop_oldest(3) };
         // SAFETY: this thread's bin.
         assert_eq!(unsafe { bin.blocks() }, [block(32), block(40), block(48), block(56)]);
-    }
-
-    #[test]
-    fn fixed_chosen_blocks_are_taken_out_of_the_middle() {
-        let mut array = [core::ptr::null_mut(); 7];
-        let bin = CacheBin::none();
-        // SAFETY: this thread's bin; 6 + 1 slots.
-        unsafe { bin.move_to(array.as_mut_ptr(), 6) };
-        (1..=6).for_each(|n| assert!(bin.push(block(n))));
-        let mut taken = Vec::new();
-        let is_even = |block: *mut u8| block.addr().is_multiple_of(2);
-        // SAFETY: this thread's bin.
-        unsafe { bin.take_if(is_even, |block| taken.push(block)) };
-        assert_eq!(taken, [block(2), block(4), block(6)]);
-        // SAFETY: this thread's bin.
-        assert_eq!(unsafe { bin.blocks() }, [block(1), block(3), block(5)]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Emptied {
 
     /// Returns how many of the oldest blocks of a class are gone.
     #[inline]
-    pub(super) fn gone(&self, class: SizeClass) -> usize {
+    pub(crate) fn gone(&self, class: SizeClass) -> usize {
         self.gone.get(class.index()).map_or(0, |gone| usize::from(gone.load(Ordering::Relaxed)))
     }
 

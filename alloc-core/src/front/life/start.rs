@@ -83,7 +83,7 @@ unsafe fn read_options() {
     if options::current().guarded_sample > 0 {
         guarded::prepare();
     }
-    if guarded::is_on() {
+    if guarded::is_on() || options::current().tells_who_frees() {
         layouts::prepare();
     }
     if options::current().prof {

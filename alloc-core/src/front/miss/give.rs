@@ -15,6 +15,7 @@ use crate::front::cache::real_cache::RealCache;
 use crate::front::life::background;
 use crate::front::modes::block_size::Given;
 use crate::front::modes::{guarded, judge, operators};
+use crate::front::supply::layouts;
 use crate::ground::operator::Operator;
 use crate::ground::options;
 use crate::ground::size_class::BIN_BYTES;
@@ -151,7 +152,7 @@ unsafe fn free_sized(
     let is_done = diverted::free(block)
         // SAFETY: the caller's promise.
         || unsafe { sealed::free_sized(cache, block, given, operator) }
-        || (guarded::is_on() && put_known_as(cache, block, given))
+        || (layouts::trust_none() && put_known_as(cache, block, given))
         || count_known_as(cache, block, given);
     if !is_done {
         operators::check(block, operator);

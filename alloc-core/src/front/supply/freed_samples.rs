@@ -2,14 +2,22 @@
 //! they are noticed. See [`crate::ground::low`].
 //!
 //! A refill, an overflow and a flush notice them on their own, because all blocks that leave bins
-//! for their slabs pass [`give_back`].
+//! for their slabs pass [`give_back`]. Before a profile is written, [`note_all`] notices those that
+//! lie in bins.
 
 use crate::back::map::page_map;
 use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::registry::{self, REGISTRY};
 use crate::ground::low;
+use crate::ground::os;
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::wait;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::{live, sampler};
+
+/// Samples of one bin that are noticed at a time.
+const AT_A_TIME: usize = 16;
 
 /// Pops the newest block of a bin that is no sample. Samples above it go back to their slabs.
 /// Called by the cache's thread, under no lock.
@@ -24,15 +32,55 @@ pub(super) fn pop_ordinary(cache: &'static RealCache, class: SizeClass) -> *mut 
     }
 }
 
-/// Gives all samples in the bins of a cache back to their slabs. Called by the cache's thread,
-/// under no lock.
-pub(crate) fn settle(cache: &'static RealCache) {
-    let mut state = cache.lock_own();
-    for class in SizeClass::all() {
-        let give = |block| give_back(&cache.owner, &mut state, class, &[block]);
-        // SAFETY: this thread's bin.
-        unsafe { cache.bin(class).take_if(is_sample, give) };
+/// Notices the samples in the bins of all caches, where they stay. What threads free meanwhile may
+/// be noticed or not, and so may what a cache holds whose thread stays inside of it. The caller
+/// holds no lock.
+pub(crate) fn note_all() {
+    if !sampler::is_on() || sampler::sees_all() {
+        return;
     }
+    let _registry = REGISTRY.lock();
+    for cache in registry::all() {
+        SizeClass::all().for_each(|class| while note_some(cache, class) {});
+    }
+}
+
+/// Notices some samples in a bin. Returns whether there may be more.
+fn note_some(cache: &RealCache, class: SizeClass) -> bool {
+    if cache.in_bin(class) == 0 {
+        return false;
+    }
+    // Meanwhile no sample of the bin becomes a block in use: it is given back under this lock.
+    let Some(_state) = wait::for_a_moment(|| cache.owner.state.try_lock()) else { return false };
+    let see = |look: &mut dyn FnMut(usize)| {
+        cache.bin(class).for_each_seen(cache.emptied.gone(class), |block| {
+            if low::is_low_or_null(block) {
+                look(block.expose_provenance());
+            }
+        });
+    };
+    let mut found = [0; AT_A_TIME];
+    let mut places = found.iter_mut();
+    see(&mut |address| {
+        // Those that were noticed before are no samples any more.
+        if live::at(address).is_some()
+            && let Some(place) = places.next()
+        {
+            *place = address;
+        }
+    });
+    let is_full = places.next().is_none();
+    // A block that is being pushed may be seen as another one that was popped from its place, where
+    // the processor may write its place later than the bin's level. The fence waits for it.
+    let is_ordered = cfg!(target_arch = "x86_64") || (found[0] != 0 && os::fence_all_threads());
+    if is_ordered {
+        see(&mut |address| {
+            if found.contains(&address) {
+                sampler::note_freed_before(address);
+            }
+        });
+    }
+    is_full && is_ordered
 }
 
 fn is_sample(block: *mut u8) -> bool {

@@ -8,7 +8,6 @@
 //! sample. C programs never make such requests, and keep their fast free.
 
 use crate::front::cache::registry::{self, REGISTRY};
-use crate::front::modes::guarded;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -20,7 +19,8 @@ static BOUND: AtomicUsize = AtomicUsize::new(MAX_CACHED + 1);
 /// Whether a block was ever requested by a layout.
 static CAME: AtomicBool = AtomicBool::new(false);
 
-/// Makes sized frees trust no size. Called once, at start.
+/// Makes sized frees trust no size, because blocks may be guarded samples, or what the options ask
+/// for tells by whom and when samples of the profiler were freed. Called once, at start.
 pub(crate) fn prepare() {
     BOUND.store(0, Relaxed);
 }
@@ -31,9 +31,15 @@ pub(crate) fn bound() -> usize {
     BOUND.load(Relaxed)
 }
 
+/// Returns whether sized frees trust no size.
+#[inline(always)]
+pub(crate) fn trust_none() -> bool {
+    bound() == 0
+}
+
 /// Returns whether the bins of real caches are screened. Called under the owner's lock.
 pub(crate) fn are_screened() -> bool {
-    guarded::is_on() && CAME.load(Relaxed) && !options::current().hardened
+    trust_none() && CAME.load(Relaxed) && !options::current().hardened
 }
 
 /// Notes a request by a layout. The first one screens all bins if samples are taken. No lock may be

@@ -122,7 +122,7 @@ pub(crate) fn give_back(
 #[cold]
 fn note_sample(blocks: &[*mut u8]) -> &[*mut u8] {
     let first = blocks.get(..1).unwrap_or_default();
-    first.iter().for_each(|block| sampler::note_freed(block.expose_provenance()));
+    first.iter().for_each(|block| sampler::note_freed_before(block.expose_provenance()));
     first
 }
 

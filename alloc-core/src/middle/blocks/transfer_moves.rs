@@ -109,7 +109,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
             held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
         }
         if slab.is_for_samples() {
-            sampler::note_freed(address);
+            sampler::note_freed_before(address);
         }
         match &mut held {
             // Under the lock the guard does not change.

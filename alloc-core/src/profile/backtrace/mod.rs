@@ -432,8 +432,10 @@ mod tests {
         assert!((3..40).contains(&count), "{count}");
     }
 
+    #[cfg(target_arch = "x86_64")]
     static IN_HANDLER: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 
+    #[cfg(target_arch = "x86_64")]
     extern "C" fn handler(_: c_int) {
         let mut stack = [0; 64];
         let count = take(&mut stack, DEEPEST);
@@ -441,6 +443,7 @@ mod tests {
         IN_HANDLER.iter().zip(found).for_each(|(place, back)| place.store(*back, Relaxed));
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     fn interrupted_here() {
         // SAFETY: the signal has a handler.
