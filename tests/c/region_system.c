@@ -5,7 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MANY = 6000 };
+/* So many regions, of which so many have windows. */
+enum { MANY = 6000, WINDOWS = 4096 };
 
 /* What the process has mapped, in bytes. */
 static size_t mapped(void)
@@ -27,7 +28,8 @@ static int mappings(void)
   return lines;
 }
 
-/* The first regions have windows, to grow in: two mappings for each. */
+/* The first regions have windows, to grow in: two mappings for each. The others have one each, which the
+   system joins where they lie side by side, and the program may need some itself. */
 static void many_regions_have_few_mappings(void)
 {
   static Vmalloc_t *regions[MANY];
@@ -35,7 +37,7 @@ static void many_regions_have_few_mappings(void)
   for (round = 0; round < 2; round++) {
     int before = mappings();
     for (i = 0; i < MANY; i++) CHECK((regions[i] = vmopen(Vmdcsystem, Vmbest, 0)) != NULL);
-    CHECK(mappings() - before < 10000);
+    CHECK(mappings() - before < 2 * WINDOWS + (MANY - WINDOWS) + 100);
     for (i = 0; i < MANY; i += 50) CHECK(vmalloc(regions[i], 100000) != NULL && vmdbcheck(regions[i]) == 0);
     for (i = MANY; i-- > 0;) CHECK(vmclose(regions[i]) == 0);
   }
