@@ -97,6 +97,8 @@ fn correct_live(profile: &mut Profile, pools: &Pools) -> Vec<bool> {
         sums.is_of_the_same(pool, *exact, sums.variance[pool]).then_some(*exact)
     };
     let targets: Vec<Option<f64>> = pools.bytes.iter().enumerate().map(target).collect();
+    let is_left = |(target, samples): (&Option<f64>, &f64)| target.is_none() && *samples > 0.0;
+    profile.lacks_corrections = targets.iter().zip(&sums.samples).any(is_left);
     let moved = sums.moved(&parts, &targets);
     let samples = profile.samples.iter_mut().filter(|sample| sample.class.is_some());
     for ((sample, part), moved) in samples.zip(&parts).zip(moved) {

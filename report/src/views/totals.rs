@@ -53,7 +53,11 @@ fn how(report: &Report) -> String {
     let by = printable(by);
     if profile.is_sampled() {
         let period = profile.period;
-        let corrected = if profile.classes.is_empty() { "" } else { "; corrected by exact counts" };
+        let corrected = match profile.lacks_corrections {
+            _ if profile.classes.is_empty() => "",
+            true => "; corrected by exact counts, but not where these are too far from the samples",
+            false => "; corrected by exact counts",
+        };
         let error = match profile.lacks_sizes() {
             _ if profile.lacks_blocks => "one standard error at most",
             true => "one standard error at most, and ? for blocks, whose sizes the file lacks",
@@ -132,6 +136,9 @@ mod tests {
         let exact = ["prof.since_start=1", "class.512=900 1800"];
         let corrected = format!("{sampled}; corrected by exact counts");
         assert_eq!(how_of(&exact, 4096), corrected);
+        let others = ["prof.since_start=1", "class.512=0 1800"];
+        let partly = format!("{corrected}, but not where these are too far from the samples");
+        assert_eq!(how_of(&others, 4096), partly);
         let behind = "; of the first allocations of threads after a reset, some had no chance to \
                       be a sample";
         assert_eq!(how_of(&["prof.behind=1"], 4096), format!("{sampled}{behind}"));
