@@ -4,14 +4,18 @@
 //! ```text
 //! cargo run --release -p lumalloc-exporter --example scrape_cost
 //! cargo run --release -p lumalloc-exporter --example scrape_cost -- service
+//! cargo run --release -p lumalloc-exporter --example scrape_cost -- busy 100
 //! ```
 //!
 //! The first command makes 64 arenas, most of them with names, and 1000 threads that each have a
 //! cache and hold some memory of one arena. It makes 100 scrapes of each kind. The second command
 //! runs 8 threads that allocate without a pause, in turns with a scrape every second and without,
-//! in the order A B B A. It measures the CPU time of the 8 threads for equal work.
+//! in the order A B B A. It measures the CPU time of the 8 threads for equal work. The third command
+//! runs 100 threads that allocate without a pause, as many as keep two processors busy, and measures
+//! how long scrapes and forks take meanwhile.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -36,11 +40,68 @@ fn main() {
     let exporter = Exporter::builder().listen(SocketAddr::from(([127, 0, 0, 1], 0))).start();
     let exporter = exporter.expect("an exporter");
     let address = exporter.address().expect("an address");
-    if std::env::args().any(|argument| argument == "service") {
-        service(address);
-    } else {
-        scrapes(address);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => scrapes(address),
+        ["service"] => service(address),
+        ["busy", threads] => busy(address, threads.parse().expect("a number of threads")),
+        _ => panic!("nothing, `service`, or `busy` and a number of threads"),
     }
+}
+
+/// Measures scrapes and forks beside so many threads that allocate and write without a pause.
+fn busy(address: SocketAddr, threads: u64) {
+    for seed in 0..threads {
+        thread::spawn(move || {
+            let mut blocks: Vec<Vec<u8>> = vec![Vec::new(); 256];
+            let mut dice = seed + 1;
+            loop {
+                dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let size = (dice >> 33 & 0x1fff) as usize + 8;
+                let times = if (dice >> 20).is_multiple_of(997) { 40 } else { 1 };
+                let place = (dice >> 56) as usize;
+                blocks[place] = Vec::new();
+                blocks[place] = vec![1; size * times];
+            }
+        });
+    }
+    thread::sleep(Duration::from_secs(3));
+    let seconds = |times: &mut [f64]| {
+        times.sort_by(f64::total_cmp);
+        let [least, most] = [times.first(), times.last()].map(|time| time.copied().unwrap_or(0.0));
+        format!("{least:.2} to {most:.2} s, half of them up to {:.2} s", times[times.len() / 2])
+    };
+    let timed = |act: &dyn Fn()| {
+        let begin = Instant::now();
+        act();
+        begin.elapsed().as_secs_f64()
+    };
+    let fork = || {
+        // SAFETY: the child ends at once.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: nothing is run.
+            unsafe { libc::_exit(0) };
+        }
+        assert!(child > 0, "a child");
+    };
+    let forks = seconds(&mut [(); 9].map(|()| timed(&fork)));
+    println!("beside {threads} busy threads 9 forks take {forks}");
+    let answered = Cell::new(0);
+    let ask = || answered.set(answered.get() + u32::from(is_answered(address)));
+    let scrapes = seconds(&mut [(); 9].map(|()| timed(&ask)));
+    println!("and 9 scrapes {scrapes}; {} are answered", answered.get());
+}
+
+/// Asks once, and returns whether the answer is no refusal.
+fn is_answered(address: SocketAddr) -> bool {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .expect("a request");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    answer.starts_with(b"HTTP/1.1 200 OK")
 }
 
 /// Returns the CPU time of a thread of this process.
