@@ -10,9 +10,9 @@
 //! The first command makes 64 arenas, most of them with names, and 1000 threads that each have a
 //! cache and hold some memory of one arena. It makes 100 scrapes of each kind. The second command
 //! runs 8 threads that allocate without a pause, in turns with a scrape every second and without,
-//! in the order A B B A. It measures the CPU time of the 8 threads for equal work. The third command
-//! runs 100 threads that allocate without a pause, as many as keep two processors busy, and measures
-//! how long scrapes and forks take meanwhile.
+//! in the order A B B A. It measures the CPU time of the 8 threads for equal work. The third
+//! command runs 100 threads that allocate without a pause, and measures how long scrapes and forks
+//! take meanwhile.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
