@@ -191,8 +191,8 @@ pub struct Profile {
     pub(crate) classes: Vec<Class>,
     /// The pools of these, of what is live and of all allocations.
     pub(crate) pools: [Vec<Pool>; 2],
-    /// Whether the counts of some size classes were left as they are, because the exact ones are too
-    /// far away.
+    /// Whether the counts of some size classes were left as they are, because the exact ones are
+    /// too far away.
     pub(crate) lacks_corrections: bool,
 }
 
