@@ -101,8 +101,8 @@ impl<'a> Look<'a> {
         self.waiting = true;
     }
 
-    /// Takes the lock of a guard. `None`: it is held, perhaps by a thread that does not run. A look
-    /// that comes again leaves such a guard to the next one, because a pass waits for nobody.
+    /// Takes the lock of a guard. `None`: it is held, perhaps by a thread that does not run. Looks
+    /// that are repeated do not wait for it, and the next one looks at the guard.
     fn lock<'l, T>(&mut self, lock: &'l RankedMutex<T>) -> Option<lock::Guard<'l, T>> {
         if self.age == 0 {
             return Some(lock.lock());
