@@ -291,7 +291,10 @@ fn a_leak_is_found_by_its_line() {
     let begin = Instant::now();
     let stacks = loop {
         let stacks = get(&running.address, "/flamegraph?format=collapsed&lines=true");
-        assert!(stacks.starts_with("HTTP/1.1 200 "), "{stacks}");
+        // Beside the load of other tests a build for tests may read its debug information too long.
+        let is_late = stacks.ends_with("\r\n\r\nthe allocator did not answer in time\n")
+            || stacks.ends_with("\r\n\r\nanother dump or profile is being written: try again\n");
+        assert!(is_late || stacks.starts_with("HTTP/1.1 200 "), "{stacks}");
         if stacks.contains("remember") {
             break stacks;
         }
