@@ -14,7 +14,7 @@ use crate::memory::number;
 use crate::run::{Run, ending};
 
 /// Options that change how pages are handled, and those of the profiler. The first entry sets none.
-pub const OPTIONS: [&str; 26] = [
+pub const OPTIONS: [&str; 27] = [
     "",
     "dirty_decay_ms:0",
     "dirty_decay_ms:-1",
@@ -22,6 +22,7 @@ pub const OPTIONS: [&str; 26] = [
     "dirty_decay_ms:0,muzzy_decay_ms:-1",
     "background_thread:true,dirty_decay_ms:200",
     "dirty_decay_ms:0,hardened:true",
+    "hardened:true,junk:true",
     "retain:false",
     "retain:false,dirty_decay_ms:0",
     "thp:always",

@@ -98,6 +98,8 @@ pub(crate) fn fill(extent: &'static Extent, from: usize, byte: u8) {
 pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
     if fill_mode::current().junk_freed {
         fill(extent, 0, JUNK_FREED);
+        // A part that is cut off may be one that no block has used, and read zero until now.
+        extent.note_used();
     }
     extent
 }
