@@ -78,10 +78,10 @@ fn storms_with_others_at_the_break_and_with_keys_written() {
 /// The page that stays free behind a large block was filled with junk, and counted as zero.
 #[test]
 fn junk_is_no_overflow_in_the_hardened_tier() {
-    all_pass(&["hardened:true,junk:free", "hardened:true,junk:true"].map(|conf| Storm {
-        operations: 3000,
-        ..storm(conf, Refusal::NONE, "")
-    }));
+    all_pass(
+        &["hardened:true,junk:free", "hardened:true,junk:true"]
+            .map(|conf| Storm { operations: 3000, ..storm(conf, Refusal::NONE, "") }),
+    );
 }
 
 /// Allocates blocks of 5 MB in a process that has all but `left` of the mappings it may have.

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, root};
+use lumalloc_tests::{Run, cc, root, scratch};
 
 use super::alone;
 
@@ -86,4 +88,70 @@ fn a_sandbox_may_forbid_to_ask_for_limits() {
 fn a_sandbox_that_tells_nothing_of_descriptors_does_not_end_who_prints_statistics() {
     let run = Run::preloaded(cc("proc_sandbox.c", &[])).args(["exit"]).conf("stats_print:true");
     assert_eq!(ending(run.output().status), "exit 0");
+}
+
+/// The calls that `proc_one_call.c` can have refused.
+fn refusable() -> Vec<String> {
+    let source = fs::read_to_string(root().join("tests/c/proc_one_call.c")).expect("the program");
+    let table = source.split("calls[] = {").nth(1).and_then(|rest| rest.split("};").next());
+    let names = table.expect("a table").split("NAMED(").skip(1);
+    names.map(|name| name.split(')').next().expect("a name").to_owned()).collect()
+}
+
+/// Runs the program once for each call, which the kernel refuses from then on. Returns what those
+/// said that failed.
+fn failed_without_a_call(when: &str, conf: &str, not_these: &[&str]) -> Vec<String> {
+    let mut calls = refusable();
+    calls.retain(|call| !not_these.contains(&call.as_str()));
+    assert!(calls.len() > 30, "{calls:?}");
+    let program = cc("proc_one_call.c", &[]);
+    // Profiles are written there.
+    let directory = scratch(&format!("one-call-{when}-{}", conf.len()));
+    let conf = format!("dirty_decay_ms:5{conf}");
+    let (failed, next) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let work = || {
+        while let Some(call) = calls.get(next.fetch_add(1, Relaxed)) {
+            for error in [EPERM, ENOSYS] {
+                let run = Run::preloaded(&program).args([call, &error.to_string(), when]);
+                let output = run.conf(&conf).dir(&directory).output();
+                if !output.status.success() {
+                    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                    let line = format!("{call}, error {error}: {}: {said}", ending(output.status));
+                    failed.lock().expect("no panic").push(line);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| _ = scope.spawn(work)));
+    failed.into_inner().expect("no panic")
+}
+
+// Errors of the kernel.
+const EPERM: i32 = 1;
+const ENOSYS: i32 = 38;
+
+/// What the loader needs to find the library and the program.
+const OF_LOADER: [&str; 4] = ["close", "newfstatat", "openat", "read"];
+/// Without it the C library ends a process that begins a thread.
+const OF_THREADS: [&str; 1] = ["rseq"];
+
+#[test]
+fn the_library_goes_on_without_any_one_call_of_the_system() {
+    let _alone = alone();
+    assert_eq!(failed_without_a_call("early", "", &OF_LOADER), [""; 0]);
+    assert_eq!(failed_without_a_call("late", "", &OF_THREADS), [""; 0]);
+}
+
+#[test]
+#[ignore = "some 500 processes: tests/run --all"]
+fn slow_all_that_the_library_does_goes_on_without_any_one_call() {
+    let _alone = alone();
+    for conf in [
+        ",hardened:true,background_thread:true",
+        ",prof:true,lg_prof_sample:12,prof_final:true,guarded_sample:50",
+        ",mprof:true",
+    ] {
+        assert_eq!(failed_without_a_call("early", conf, &OF_LOADER), [""; 0], "{conf}");
+        assert_eq!(failed_without_a_call("late", conf, &OF_THREADS), [""; 0], "{conf}");
+    }
 }
