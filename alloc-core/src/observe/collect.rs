@@ -19,7 +19,7 @@ use crate::front::life::{background, background_runs, fork, former_thread};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
-use crate::ground::sync::aside::{Aside, How};
+use crate::ground::sync::aside::{Aside, How, SOON};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
@@ -144,7 +144,11 @@ fn add_process(sum: &mut Sum) {
 fn for_each_cache(mut see: impl FnMut(&'static RealCache, &OwnerState)) {
     let mut take = |cache: &'static RealCache, how| {
         let state = &cache.owner.state;
-        let held = if how == How::AtOnce { state.try_lock_again() } else { Some(state.lock()) };
+        let held = match how {
+            How::AtOnce => state.try_lock_again(),
+            How::Soon => state.lock_within(SOON),
+            How::Waiting => Some(state.lock()),
+        };
         held.map(|state| see(cache, &state)).is_some()
     };
     let mut aside = Aside::new();

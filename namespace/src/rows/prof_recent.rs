@@ -71,6 +71,7 @@ unsafe fn dump(_: &[usize], buffers: Buffers) -> Result<(), Error> {
     // SAFETY: newp is as long as the struct.
     let target = unsafe { ptr::read_unaligned(buffers.newp.cast::<Target>()) };
     let write = target.write.ok_or(Error::Invalid)?;
+    profile::settle();
     // SAFETY: as in C, the caller that writes this key vouches for its function.
     let mut sink = ToCallback(unsafe { Writer::new(write, target.opaque) });
     if recent::write(&mut sink) { Ok(()) } else { Err(Error::Again) }

@@ -1,6 +1,6 @@
 //! How a fork takes locks and releases them.
 
-use crate::ground::sync::aside::{Aside, How};
+use crate::ground::sync::aside::{Aside, How, SOON};
 use crate::ground::sync::gate::Gate;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -40,10 +40,11 @@ impl Taker {
 }
 
 fn take(lock: &'static dyn ForkLock, how: How) -> bool {
-    if how == How::AtOnce {
-        return lock.try_take();
+    match how {
+        How::AtOnce => return lock.try_take(),
+        How::Soon => return lock.take_soon(),
+        How::Waiting => lock.take(),
     }
-    lock.take();
     true
 }
 
@@ -52,6 +53,8 @@ pub(crate) trait ForkLock {
     fn take(&self);
     /// Takes the lock if it is free. Returns whether it is taken now.
     fn try_take(&self) -> bool;
+    /// As `try_take`, but waits for the lock for some milliseconds.
+    fn take_soon(&self) -> bool;
     fn give_in_parent(&self);
     fn give_in_child(&self);
     /// Returns the lock's rank, or `None` if it has none.
@@ -65,6 +68,10 @@ impl<T> ForkLock for RankedMutex<T> {
 
     fn try_take(&self) -> bool {
         self.try_lock_for_fork()
+    }
+
+    fn take_soon(&self) -> bool {
+        self.lock_within(SOON).map(core::mem::forget).is_some()
     }
 
     fn give_in_parent(&self) {
@@ -90,6 +97,10 @@ impl ForkLock for Gate {
     fn try_take(&self) -> bool {
         self.close();
         true
+    }
+
+    fn take_soon(&self) -> bool {
+        self.try_take()
     }
 
     fn give_in_parent(&self) {

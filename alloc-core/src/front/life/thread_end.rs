@@ -13,7 +13,7 @@ use crate::front::bins::thread_cache::{REENTRANT, UNCACHED};
 use crate::front::bins::tls;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::{current, registry};
-use crate::front::supply::{arrays, flush};
+use crate::front::supply::{arrays, flush, freed_samples};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::middle::passes::idle_owner;
@@ -95,6 +95,7 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
     }
     {
         let mut state = cache.owner.state.lock();
+        freed_samples::note_in_lost(cache, &state);
         for class in SizeClass::all() {
             lost += cache.in_bin(class);
             arrays::drop(cache, class);

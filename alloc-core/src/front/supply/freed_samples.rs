@@ -3,7 +3,7 @@
 //!
 //! A refill, an overflow and a flush notice them on their own, because all blocks that leave bins
 //! for their slabs pass [`give_back`]. Before a profile is written, [`note_all`] notices those that
-//! lie in bins.
+//! lie in bins and in overflow stacks.
 
 use crate::back::map::page_map;
 use crate::front::cache::real_cache::RealCache;
@@ -13,6 +13,7 @@ use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::wait;
 use crate::middle::blocks::give_back::give_back;
+use crate::middle::owners::owner::OwnerState;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::{live, sampler};
 
@@ -45,13 +46,40 @@ pub(crate) fn note_all() {
     }
 }
 
-/// Notices some samples in a bin. Returns whether there may be more.
+/// Notices the samples in the bins and overflow stacks of a cache whose thread does not exist. The
+/// caller holds its lock.
+pub(crate) fn note_in_lost(cache: &RealCache, state: &OwnerState) {
+    if !sampler::is_on() || sampler::sees_all() {
+        return;
+    }
+    for class in SizeClass::all() {
+        note_in_overflow(state, class);
+        while note_some_in_bin(cache, class) {}
+    }
+}
+
+/// Notices samples of a class. Returns whether there may be more.
 fn note_some(cache: &RealCache, class: SizeClass) -> bool {
-    if cache.in_bin(class) == 0 {
+    if cache.in_bin(class) == 0 && cache.owner.in_overflow(class) == 0 {
         return false;
     }
-    // Meanwhile no sample of the bin becomes a block in use: it is given back under this lock.
-    let Some(_state) = wait::for_a_moment(|| cache.owner.state.try_lock()) else { return false };
+    let Some(state) = wait::for_a_moment(|| cache.owner.state.try_lock()) else { return false };
+    note_in_overflow(&state, class);
+    note_some_in_bin(cache, class)
+}
+
+/// Notices the samples in an overflow stack, which no thread changes meanwhile.
+fn note_in_overflow(state: &OwnerState, class: SizeClass) {
+    state.overflow.for_each(class, |block| {
+        if low::is_low_or_null(block) {
+            sampler::note_freed_before(block.expose_provenance());
+        }
+    });
+}
+
+/// Notices some samples in a bin. Returns whether there may be more. The caller holds the cache's
+/// lock, so that no sample of the bin becomes a block in use: it is given back under the lock.
+fn note_some_in_bin(cache: &RealCache, class: SizeClass) -> bool {
     let see = |look: &mut dyn FnMut(usize)| {
         cache.bin(class).for_each_seen(cache.emptied.gone(class), |block| {
             if low::is_low_or_null(block) {

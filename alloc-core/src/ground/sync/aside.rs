@@ -7,7 +7,15 @@
 use super::wait;
 
 /// Things that are put aside at most.
-const MOST: usize = 128;
+const MOST: usize = 256;
+
+/// If no more than these were ever aside, each is waited for a little first. A thread that is always
+/// at work has its lock at nearly each try. Beside few such threads one that waits runs as soon as a
+/// lock is given up.
+const FEW: usize = 2;
+
+/// How long one is waited for [`How::Soon`], in milliseconds.
+pub(crate) const SOON: u64 = 10;
 
 /// Rounds over what is put aside, with a millisecond between two. What is left then is waited for.
 const ROUNDS: usize = 1000;
@@ -16,6 +24,8 @@ const ROUNDS: usize = 1000;
 pub(crate) struct Aside<T> {
     things: [Option<T>; MOST],
     count: usize,
+    /// Whether more than a few locks were held.
+    is_busy: bool,
 }
 
 /// How a lock is taken.
@@ -23,13 +33,15 @@ pub(crate) struct Aside<T> {
 pub(crate) enum How {
     /// If it is free.
     AtOnce,
+    /// It is waited for, for some milliseconds.
+    Soon,
     /// It is waited for.
     Waiting,
 }
 
 impl<T: Copy> Aside<T> {
     pub(crate) fn new() -> Aside<T> {
-        Aside { things: [None; MOST], count: 0 }
+        Aside { things: [None; MOST], count: 0, is_busy: false }
     }
 
     /// Calls `take` with a thing, which returns `false` if its lock is held. Then the thing is put
@@ -52,18 +64,22 @@ impl<T: Copy> Aside<T> {
     pub(crate) fn settle(&mut self, mut take: impl FnMut(T, How) -> bool) {
         let count = core::mem::take(&mut self.count);
         let left = self.things.get_mut(..count).unwrap_or_default();
-        let mut try_all = || {
+        self.is_busy |= count > FEW;
+        if !self.is_busy {
+            left.iter_mut().for_each(|place| _ = place.take_if(|it| take(*it, How::Soon)));
+        }
+        let mut try_all = |left: &mut [Option<T>]| {
             left.iter_mut().for_each(|place| _ = place.take_if(|it| take(*it, How::AtOnce)));
-            left.iter().all(Option::is_none).then_some(())
+            left.iter().flatten().count()
         };
-        if wait::for_a_moment(&mut try_all).is_some() {
+        if wait::for_a_moment(|| (try_all(left) == 0).then_some(())).is_some() {
             return;
         }
         for _ in 0..ROUNDS {
-            wait::sleep(1);
-            if try_all().is_some() {
+            if try_all(left) == 0 {
                 return;
             }
+            wait::sleep(1);
         }
         left.iter_mut().filter_map(Option::take).for_each(|it| _ = take(it, How::Waiting));
     }

@@ -10,6 +10,7 @@ use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
 use super::seam::Ordering;
 use crate::ground::in_place::{Place, write_fields};
+use crate::ground::os;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use crossbeam_utils::Backoff;
@@ -164,6 +165,31 @@ impl<T> RankedMutex<T> {
             return Some(self.lock());
         }
         if self.is_held() { None } else { self.try_lock() }
+    }
+
+    /// Takes the lock, and waits for it for so many milliseconds at most.
+    pub(crate) fn lock_within(&self, millis: u64) -> Option<Guard<'_, T>> {
+        if let Some(taken) = self.try_lock_again() {
+            return Some(taken);
+        }
+        let end = os::nanoseconds().saturating_add(millis * 1_000_000);
+        let is_taken = self.history.wait(|| {
+            // Acquire: pairs with the Release in `unlock`. If the time is up the word stays
+            // CONTENDED, and the holder wakes nobody.
+            while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+                if os::nanoseconds() >= end {
+                    return false;
+                }
+                self.word.sleep(CONTENDED, Some(millis));
+            }
+            true
+        });
+        if !is_taken {
+            return None;
+        }
+        witness::acquire_any(self.rank);
+        self.history.taken();
+        Some(Guard { mutex: self })
     }
 
     /// Returns the data, for a thread that holds many locks at once.

@@ -23,7 +23,7 @@ use crate::middle::arenas::arena_list;
 use crate::middle::arenas::{arena_hooks, arena_purge, arena_settings};
 use crate::middle::blocks::tidy_bins;
 use crate::middle::owners::owner;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Passes in one decay time. An owner that is idle for a whole decay time gives up its slabs.
 const PASSES: u64 = 40;
@@ -33,6 +33,8 @@ pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
+/// Guards whose locks were held at the last look for holes. Many, before the first look.
+static HELD: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Whether a [`tick`] would do anything.
 #[inline]
@@ -203,10 +205,15 @@ fn run(now: u64) -> Option<u64> {
     next = next.min(look_for_holes(now, decay_time).unwrap_or(u64::MAX));
     #[cfg(feature = "checks")]
     super::check_pass::check_all();
-    // After a pass that took long, as on a busy machine, others have the lock for as long.
     let took = os::coarse_millis().saturating_sub(begin);
-    NEXT.fetch_max(now + 2 * took, Relaxed);
+    NEXT.fetch_max(earliest_next(now, took, decay_time), Relaxed);
     (next != u64::MAX).then_some(next)
+}
+
+/// Returns when the next pass may be. After one that took long, as on a busy machine, others have
+/// the lock for as long. But where the whole process was stopped meanwhile, the next one is soon.
+fn earliest_next(now: u64, took: u64, decay_time: u64) -> u64 {
+    now + 2 * took.min(decay_time)
 }
 
 /// Looks for holes in slabs if it is time. Returns when the next look should be. `None`: not before
@@ -222,11 +229,13 @@ fn look_for_holes(now: u64, decay_time: u64) -> Option<u64> {
         return IS_WAITING.load(Relaxed).then_some(due);
     }
     let mut look = Look::new(number, decay == 0, &|arena| !arena.keeps_unused());
+    look.wait_where_few_were_held(HELD.load(Relaxed));
     owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
     arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
     let due = (number + 1) * between;
     NEXT_LOOK.store(due, Relaxed);
     IS_WAITING.store(look.is_waiting(), Relaxed);
+    HELD.store(look.held(), Relaxed);
     look.is_waiting().then_some(due)
 }
 

@@ -8,6 +8,7 @@ use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
 use crate::back::system::page_provider::{PageProvider, Purged};
 use crate::ground::size_class::SizeClass;
+use crate::ground::sync::aside::SOON;
 use crate::ground::sync::lock::{self, RankedMutex};
 use crate::ground::sync::wait;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -19,6 +20,9 @@ use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_list::SlabList;
 use core::cell::Cell;
 
+/// A look waits a little for so many locks that are held, if no more were held at the look before. Beside few
+/// threads that are always at work, the one that waits soon gets their locks.
+const FEW: usize = 2;
 /// Looks in one decay time.
 pub(crate) const LOOKS: u64 = 4;
 /// System calls while one lock is held, and how often one look takes a guard's lock.
@@ -54,6 +58,9 @@ pub(crate) struct Look<'a> {
     refused: usize,
     /// Whether pages wait for their time, or for the next look.
     waiting: bool,
+    /// Locks that were held, and how many of them may be waited for.
+    held: usize,
+    waits: usize,
 }
 
 impl<'a> Look<'a> {
@@ -62,8 +69,32 @@ impl<'a> Look<'a> {
     pub(crate) fn new(number: u64, at_once: bool, wanted: &'a dyn Fn(&Arena) -> bool) -> Look<'a> {
         let age = if at_once { 0 } else { LOOKS as u16 };
         let number = number as u16;
-        let [calls, left, seen, passed_over, given, refused] = [0; 6];
-        Look { number, age, wanted, calls, left, seen, passed_over, given, refused, waiting: false }
+        let [calls, left, seen, passed_over, given, refused, held, waits] = [0; 8];
+        let waiting = false;
+        Look {
+            number,
+            age,
+            wanted,
+            calls,
+            left,
+            seen,
+            passed_over,
+            given,
+            refused,
+            waiting,
+            held,
+            waits,
+        }
+    }
+
+    /// Lets this look wait for a few locks, if `held` locks at the look before were few.
+    pub(crate) fn wait_where_few_were_held(&mut self, held: usize) {
+        self.waits = if held <= FEW { FEW } else { 0 };
+    }
+
+    /// Returns how many locks were held.
+    pub(crate) fn held(&self) -> usize {
+        self.held
     }
 
     /// Whether another look has something to do.
@@ -102,14 +133,23 @@ impl<'a> Look<'a> {
     }
 
     /// Takes the lock of a guard. `None`: it is held, perhaps by a thread that does not run. Looks
-    /// that are repeated do not wait for it, and the next one looks at the guard.
+    /// that are repeated wait for few locks or for none, and the next one looks at the guard.
     fn lock<'l, T>(&mut self, lock: &'l RankedMutex<T>) -> Option<lock::Guard<'l, T>> {
         if self.age == 0 {
             return Some(lock.lock());
         }
-        let held = wait::for_a_moment(|| lock.try_lock_again());
-        self.waiting |= held.is_none();
-        held
+        let taken = wait::for_a_moment(|| lock.try_lock_again());
+        if taken.is_some() {
+            return taken;
+        }
+        self.held += 1;
+        if self.held <= self.waits {
+            let taken = lock.lock_within(SOON);
+            self.waiting |= taken.is_none();
+            return taken;
+        }
+        self.waiting = true;
+        None
     }
 
     /// Whether nothing more is done before the lock was given up.
