@@ -136,7 +136,7 @@ fn correct_allocated(
     let mut sums = Sums::of(&parts, pools.bytes.len());
     // Where no freed block is a sample, the live ones tell who allocates.
     for (part, group) in parts.iter_mut().zip(&groups) {
-        if sums.variance[part.pool] <= 0.0 {
+        if sums.samples[part.pool] < 0.5 {
             let Class { size, .. } = profile.classes[group.class];
             let Counts { live, live_bytes, .. } = group.counts;
             let parts = group.samples.len();
@@ -561,6 +561,20 @@ mod tests {
             (whole.error(Value::Allocations), whole.samples(Value::Allocations)),
             (0.0, 201)
         );
+    }
+
+    /// Of blocks far larger than the period each is a sample, so their estimate has no variance.
+    #[test]
+    fn freed_blocks_that_are_all_samples_are_counted() {
+        let size = 8000 * PERIOD;
+        for live in [0, 3] {
+            let note = format!("class.{size}={live} {}", live + 100);
+            let mut file = File::default().comment("prof.since_start=1").comment(&note);
+            file.profile.period = PERIOD;
+            let total = file.path("main > a", size, live + 100, live).read().total();
+            assert_eq!((total.live, total.allocs), (live, live + 100));
+            assert_eq!((total.live_bytes, total.alloc_bytes), (live * size, (live + 100) * size));
+        }
     }
 
     /// A class of which few samples are expected is corrected together with its neighbours, if none
