@@ -93,10 +93,7 @@ fn correct_live(profile: &mut Profile, pools: &Pools) -> Vec<bool> {
     };
     let parts: Vec<Part> = profile.samples.iter().filter_map(part).collect();
     let sums = Sums::of(&parts, pools.bytes.len());
-    let target = |(pool, exact): (usize, &f64)| {
-        sums.is_of_the_same(pool, *exact, sums.variance[pool]).then_some(*exact)
-    };
-    let targets: Vec<Option<f64>> = pools.bytes.iter().enumerate().map(target).collect();
+    let targets = sums.targets(pools);
     let is_left = |(target, samples): (&Option<f64>, &f64)| target.is_none() && *samples > 0.0;
     profile.lacks_corrections = targets.iter().zip(&sums.samples).any(is_left);
     let moved = sums.moved(&parts, &targets);
@@ -144,12 +141,7 @@ fn correct_allocated(
             (part.estimate.size, part.estimate.variance) = (live.size, live.variance);
         }
     }
-    let target = |(pool, exact): (usize, &f64)| {
-        // Few samples do not tell how far they may be off.
-        let variance = pools.variance[pool].max(sums.variance[pool]);
-        sums.is_of_the_same(pool, *exact, variance).then_some(*exact)
-    };
-    let targets: Vec<Option<f64>> = pools.bytes.iter().enumerate().map(target).collect();
+    let targets = sums.targets(pools);
     sums.variance = Sums::of(&parts, pools.bytes.len()).variance;
     let moved = sums.moved(&parts, &targets);
     for ((group, part), moved) in groups.iter().zip(&parts).zip(moved) {
@@ -245,11 +237,16 @@ impl Sums {
         sums
     }
 
-    /// Returns whether the exact bytes of a pool are of the same allocations.
-    fn is_of_the_same(&self, pool: usize, exact: f64, variance: f64) -> bool {
-        // Estimates were rounded when they were written.
-        let farthest = FARTHEST * (variance + self.rounding[pool]).sqrt();
-        (exact - self.bytes[pool]).abs() <= farthest
+    /// Returns the exact bytes of each pool, where they are of the same allocations.
+    fn targets(&self, pools: &Pools) -> Vec<Option<f64>> {
+        let target = |(pool, exact): (usize, &f64)| {
+            // Few samples do not tell how far they may be off.
+            let variance = pools.variance[pool].max(self.variance[pool]);
+            // Estimates were rounded when they were written.
+            let farthest = FARTHEST * (variance + self.rounding[pool]).sqrt();
+            ((exact - self.bytes[pool]).abs() <= farthest).then_some(*exact)
+        };
+        pools.bytes.iter().enumerate().map(target).collect()
     }
 
     /// Returns the blocks of each part after those of its pool were moved to the target, if there
@@ -574,6 +571,20 @@ mod tests {
             let total = file.path("main > a", size, live + 100, live).read().total();
             assert_eq!((total.live, total.allocs), (live, live + 100));
             assert_eq!((total.live_bytes, total.alloc_bytes), (live * size, (live + 100) * size));
+        }
+    }
+
+    /// Of these blocks 9.4 samples are expected, give or take 2.9.
+    #[test]
+    fn few_samples_do_not_make_the_exact_counts_others() {
+        for samples in 1..=2 {
+            let blocks = (samples as f64 / chance()).round() as i64;
+            for (live, notes) in [(blocks, "class.512=80 80"), (0, "class.512=0 80")] {
+                let mut file = File::default().comment("prof.since_start=1").comment(notes);
+                file.profile.period = PERIOD;
+                let profile = file.path("main > a", SIZE, blocks, live).read();
+                assert_eq!(profile.total().allocs, 80, "{samples} {notes}");
+            }
         }
     }
 
