@@ -67,12 +67,16 @@ impl Dump<'_, '_> {
         Ok(())
     }
 
+    /// Why what was found may not have happened.
+    fn doubt(&self) -> String {
+        let doubt = |why| format!(", which may be due to the events that {why}");
+        self.recording.lack().map(doubt).unwrap_or_default()
+    }
+
     fn anomalies(&mut self, analysis: &Analysis) -> Result<(), Stop> {
         let count = analysis.anomalies.len() as u64 + analysis.more_anomalies;
-        write!(self.out, "\nanomalies: {count}")?;
-        let is_doubtful = count > 0 && self.recording.dropped() > 0;
-        let doubt = ", which may be due to the events that were dropped";
-        writeln!(self.out, "{}", if is_doubtful { doubt } else { "" })?;
+        let doubt = if count > 0 { self.doubt() } else { String::new() };
+        writeln!(self.out, "\nanomalies: {count}{doubt}")?;
         for anomaly in &analysis.anomalies {
             match anomaly {
                 Anomaly::BadAddress(event) => {
@@ -109,7 +113,8 @@ impl Dump<'_, '_> {
         let count = analysis.unlisted.len() as u64 + analysis.more_unlisted;
         if count > 0 {
             let why = "the list of old blocks lacks what is allocated while the recording begins";
-            writeln!(self.out, "\nperhaps old, and not listed: {count}; {why}")?;
+            let doubt = self.doubt();
+            writeln!(self.out, "\nperhaps old, and not listed: {count}{doubt}; {why}")?;
         }
         for event in &analysis.unlisted {
             writeln!(self.out, "not listed {:#x}: nothing before is about it", event.address)?;
@@ -245,6 +250,33 @@ not listed 0x70: nothing before is about it
   deleted\t22-7\t759537687000009\t0x100
 ";
         assert!(text.contains("anomalies: 2\n") && text.contains(expected), "{text}");
+    }
+
+    /// The last events of a thread are missing.
+    #[test]
+    fn anomalies_of_a_file_that_is_not_whole_are_doubtful() {
+        let whole = file().end(20_000, 0);
+        let damaged = whole.clone().chunk(b'E', &[5, 0, 1, 3]).end(20_000, 0);
+        let ended = file().message(9900, "double free of 0x10");
+        for (file, doubt) in [
+            (&whole, ""),
+            (&ended, ""),
+            (&ended.clone().dropped(3, 9900), "were dropped"),
+            (&file(), "are missing, because the file has no end"),
+            (&damaged, "are missing, because the file is damaged"),
+        ] {
+            let text = text(file, &Options { filter: Filter::default(), deleted: 0 });
+            let because = match doubt {
+                "" => String::new(),
+                doubt => format!(", which may be due to the events that {doubt}"),
+            };
+            assert!(text.contains(&format!("\nanomalies: 2{because}\n")), "{text}");
+            let unlisted = format!("\nperhaps old, and not listed: 1{because}; ");
+            assert!(text.contains(&unlisted), "{text}");
+        }
+        let nothing = File::default().old(2000, &[]);
+        let text = text(&nothing, &Options { filter: Filter::default(), deleted: 0 });
+        assert!(text.contains("\nanomalies: 0\n"), "{text}");
     }
 
     #[test]

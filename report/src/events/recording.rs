@@ -67,6 +67,18 @@ impl Recording {
         self.index.dropped
     }
 
+    /// Why events are missing, if they are. Damage of events is known once they have been read. An
+    /// allocator that ends the process writes the events that it has.
+    pub(super) fn lack(&self) -> Option<&'static str> {
+        let is_cut = self.index.is_cut && self.messages().is_empty();
+        let lacks = [
+            (self.dropped() > 0, "were dropped"),
+            (self.damage().is_some(), "are missing, because the file is damaged"),
+            (is_cut, "are missing, because the file has no end"),
+        ];
+        lacks.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
+    }
+
     /// What the user should know about the file.
     pub fn notes(&self) -> Vec<String> {
         let path = printable(self.path.display().to_string());
