@@ -92,28 +92,33 @@ impl Type {
 /// Returns the type of the blocks that a stack allocates; the functions are innermost first.
 pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = Function<'a>>) -> Option<String> {
     let mut found: Option<Type> = None;
-    let mut is_string = false;
     // What starts the program, or a thread, allocates no block for it.
     let is_inside =
         |function: &Function<'_>| is_library(*function) && !function.name.contains(RUST_BEGIN);
     for Function { name, .. } in functions.take_while(is_inside) {
         let name = &*without_versions(name);
-        let path = name.trim_start_matches('<');
-        is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
+        let is_bytes = found.as_ref().is_none_or(Type::is_bytes);
+        if is_bytes && is_of_string(name) {
+            return Some("String".to_owned());
+        }
         // What has made an object may have called others that made parts of it.
         let maker = || found.is_none().then(|| type_of_maker(name)).flatten();
         let Some(next) = type_of(name).or_else(maker) else { continue };
+        // A container farther out contains the one that the block is of.
         let is_better = found.as_ref().is_none_or(|found| {
-            (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
+            found.is_part() && (!next.is_part() || (is_bytes && !next.is_bytes()))
         });
         if is_better {
             found = Some(next);
         }
     }
-    match found {
-        Some(found) if !(is_string && found.is_bytes()) => Some(found.text()),
-        _ => is_string.then(|| "String".to_owned()),
-    }
+    found.map(|found| found.text())
+}
+
+/// Whether a function makes the text of a string of Rust.
+fn is_of_string(name: &str) -> bool {
+    let path = name.trim_start_matches('<');
+    STRINGS.iter().any(|begin| path.starts_with(begin))
 }
 
 /// Returns the type of the blocks that a stack deletes; the functions are innermost first.
@@ -420,6 +425,37 @@ mod tests {
             ),
         ] {
             assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    /// Containers of bytes inside other containers, as a copy of the outer one makes them.
+    #[test]
+    fn buffers_of_bytes_are_not_of_the_container_around_theirs() {
+        let string = "std::__cxx11::basic_string<char, std::char_traits<char>, \
+                      std::allocator<char> >";
+        let of_cpp = |outer: &str| {
+            format!(
+                "std::__new_allocator<char>::allocate < {string}::_M_create < \
+                 {string}::basic_string < std::{outer}<{string}, {string} >::f"
+            )
+        };
+        let of_rust = |inner: &str, outer: &str| {
+            format!("alloc::raw_vec::RawVec<u8>::with_capacity_in < {inner} < {outer}")
+        };
+        let (string, vec) = ("<alloc::string::String as core::clone::Clone>::clone", "Vec<u8>");
+        let bytes = "<alloc::vec::Vec<u8> as core::clone::Clone>::clone";
+        for (functions, expected) in [
+            (of_cpp("map"), "std::string"),
+            (of_cpp("vector"), "std::string"),
+            (of_cpp("_Rb_tree"), "std::string"),
+            (of_rust(bytes, "hashbrown::map::HashMap<u64, alloc::vec::Vec<u8>>::insert"), vec),
+            (of_rust(bytes, "alloc::vec::Vec<alloc::vec::Vec<u8>>::extend_from_slice"), vec),
+            (of_rust(string, "alloc::vec::Vec<alloc::string::String>::clone"), "String"),
+            (of_rust("hashbrown::raw::RawTable<(u64, x::W)>::new", "x::f"), "(u64, x::W)"),
+        ] {
+            assert_eq!(of(&functions).as_deref(), Some(expected), "{functions}");
+            let functions = functions.split(" < ").map(unknown);
+            assert_eq!(of_deletion(functions).as_deref(), Some(expected));
         }
     }
 
