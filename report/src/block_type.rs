@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 
 use crate::library_names::{
-    AROUND, ASYNC, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MAKERS, MODULES, NODES, PARTS,
-    RUST_BARE, RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS, TABLES,
-    VALUE_TABLES, VALUES, VERSIONS,
+    AROUND, ASYNC, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MAKERS, MODULES, NODES,
+    OF_ELEMENTS, PARTS, RUST_BARE, RUST_BEGIN, RUST_LIBRARIES, SET_VALUE, SHARED_POINTERS, STRINGS,
+    TABLES, VALUE_TABLES, VALUES, VERSIONS,
 };
 
 /// A function by its name.
@@ -131,7 +131,7 @@ pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = Function<'a>>) -> 
     let is_inside = |function: &Function<'_>| {
         let name = without_versions(function.name);
         let is_shared = SHARED_POINTERS.iter().any(|begin| name.starts_with(begin));
-        is_library(*function) && !is_shared
+        is_library(*function) && !is_shared && !is_of_element(&name)
     };
     for function in functions.take_while(is_inside) {
         let Some(dropped) = dropped(function.name) else {
@@ -152,6 +152,13 @@ pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = Function<'a>>) -> 
         }
     }
     found.map(|found| found.text()).or_else(|| of_functions(inner.into_iter()))
+}
+
+/// Whether a function of C++ destroys an element. The function of the element's own class may be
+/// missing in the stack, if the last that it does is to free a block.
+fn is_of_element(name: &str) -> bool {
+    let parts = split(name, "::");
+    parts.last().is_some_and(|last| OF_ELEMENTS.iter().any(|begin| last.starts_with(begin)))
 }
 
 /// The type that a function drops: `core::ptr::drop_in_place<alloc::boxed::Box<Widget>>`, with `::`
@@ -647,6 +654,24 @@ mod tests {
                 Some("vector<int>"),
             ),
             ("std::__1::__shared_ptr_emplace<W, std::__1::allocator<W> >::__on_zero_shared", None),
+        ] {
+            let found = of_deletion(functions.split(" < ").map(unknown));
+            assert_eq!(found.as_deref(), expected, "{functions}");
+        }
+    }
+
+    /// The stack of the allocation tells the type where that of the deletion does not.
+    #[test]
+    fn what_an_element_frees_is_not_of_its_container() {
+        let pair = "std::pair<int const, std::__cxx11::basic_string<char> >";
+        let (tree, vector) = ("std::_Rb_tree<int, int, std::_Identity<int> >", "std::vector<int>");
+        for (functions, expected) in [
+            (format!("{pair}::~pair < {tree}::_M_destroy_node < {tree}::_M_erase"), None),
+            (format!("std::__new_allocator<{pair} >::destroy<{pair} > < {tree}::_M_erase"), None),
+            ("std::_Destroy<W*> < std::vector<W>::~vector".to_owned(), None),
+            ("std::__1::destroy_at<W> < std::__1::vector<W>::clear".to_owned(), None),
+            (format!("{vector}::~vector < {pair}::~pair < {tree}::_M_erase"), Some("vector<int>")),
+            (format!("{tree}::_M_put_node < {tree}::_M_erase"), Some("set<int>")),
         ] {
             let found = of_deletion(functions.split(" < ").map(unknown));
             assert_eq!(found.as_deref(), expected, "{functions}");

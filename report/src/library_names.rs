@@ -64,6 +64,19 @@ pub(crate) const SHARED_POINTERS: [&str; 7] = [
     "std::__shared_ptr_emplace<",
     "std::__shared_ptr_pointer<",
 ];
+/// What the last parts of names of functions of C++ begin with that destroy an element of a
+/// container. What they free belongs to the element.
+pub(crate) const OF_ELEMENTS: [&str; 9] = [
+    "~pair",
+    "~tuple",
+    "destroy<",
+    "destroy_at<",
+    "__destroy<",
+    "__destroy_at<",
+    "_Destroy<",
+    "_Destroy_n<",
+    "__destroy_n<",
+];
 /// Namespaces inside `std` that a version of a library has, and that programs do not name.
 pub(crate) const VERSIONS: [&str; 3] = ["std::__1::", "std::__ndk1::", "std::__cxx11::"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
