@@ -18,14 +18,26 @@ const NOISE: u64 = 64;
 const FOREIGN: [&str; 3] = ["std", "__gnu_cxx", "__cxxabiv1"];
 /// Crates of Rust's standard library. A program in another language may have such namespaces.
 const CRATES: [&str; 6] = ["core", "alloc", "hashbrown", "gimli", "addr2line", "object"];
+/// As [`CRATES`], of the allocator.
+const OWN_CRATES: [&str; 7] = [
+    "lumalloc",
+    "lumalloc_capi",
+    "lumalloc_ctl",
+    "lumalloc_exporter",
+    "lumalloc_namespace",
+    "lumalloc_profile",
+    "lumalloc_region",
+];
+/// What names of the compiler's tables of methods end with: `<x::Cat as x::Pet>::{vtable_type}`.
+const VTABLE: &str = "::{vtable_type}";
 
 /// What a namespace without a name is called in names of functions.
 const ANONYMOUS: &str = "(anonymous namespace)";
 
 /// Returns structures and classes above 64 bytes, sorted by size and name, with the namespaces and
-/// classes around them, as in names of functions. Those of the standard libraries are left out. A
-/// typedef of C stands in place of the name of its structure, and one of C++ names a structure that
-/// has no name.
+/// classes around them, as in names of functions. Those of the standard libraries and of the
+/// allocator are left out. A typedef of C stands in place of the name of its structure, and one of
+/// C++ names a structure that has no name.
 pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
     let mut found = BTreeSet::new();
     debug.for_each_unit(|unit| {
@@ -65,10 +77,11 @@ impl Language {
         }
     }
 
-    /// Whether an outermost namespace belongs to a standard library.
+    /// Whether an outermost namespace belongs to a standard library or to the allocator.
     fn is_foreign(self, namespace: &str) -> bool {
         let has_crates = matches!(self, Language::Rust | Language::Unknown);
-        FOREIGN.contains(&namespace) || (has_crates && CRATES.contains(&namespace))
+        let is_crate = || CRATES.contains(&namespace) || OWN_CRATES.contains(&namespace);
+        FOREIGN.contains(&namespace) || (has_crates && is_crate())
     }
 
     /// Whether a typedef at a depth stands in place of the name that a structure has. In C++ it is
@@ -200,12 +213,20 @@ impl Scope {
     }
 }
 
-/// Whether it is no type of the C library or of a compiler.
+/// Whether a tuple has a part that is the allocator's. Tuples are in no namespace.
+fn is_tuple_of_allocator(name: &str) -> bool {
+    let is_of = |part: &str| OWN_CRATES.contains(&part);
+    let is_separator = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    name.starts_with('(') && name.split(is_separator).any(is_of)
+}
+
+/// Whether it is no type of the C library, of a compiler or of the allocator.
 fn is_own(name: &str) -> bool {
+    let is_left_out = name.ends_with(VTABLE) || is_tuple_of_allocator(name);
     let plain = name.split('<').next().unwrap_or(name);
     let name = plain.rsplit("::").next().unwrap_or(plain);
     let is_async = ASYNC.iter().any(|(_, plain)| name == *plain);
-    (is_async || !name.starts_with(['_', '{'])) && name != "FILE"
+    (is_async || !name.starts_with(['_', '{'])) && name != "FILE" && !is_left_out
 }
 
 #[cfg(test)]
@@ -233,6 +254,10 @@ mod tests {
                 && is_own("Pair<std::_Any>")
                 && !is_own("http::__node")
                 && !is_own("_IO_FILE")
+                && !is_own("<x::Cat as x::Pet<u8>>::{vtable_type}")
+                && !is_own("(&u8, lumalloc_profile::path::Path)")
+                && is_own("(u64, x::Cat)")
+                && is_own("x::Tree<lumalloc::Lumalloc>")
         );
     }
 
@@ -380,5 +405,31 @@ mod tests {
         assert!(types.contains(&"200 x::core::Cache".to_owned()), "{types:?}");
         assert!(types.contains(&"201 x::std::Shelf".to_owned()), "{types:?}");
         assert_eq!([" core::", " alloc::", " std::"].map(is_of), [0; 3], "{types:?}");
+    }
+
+    /// Of a program that the allocator is linked to.
+    #[test]
+    fn structures_of_the_allocator_and_tables_of_methods_are_no_types_of_the_program() {
+        let text = "#![crate_name = \"NAME\"]
+            pub mod sites { pub struct Site(pub [u8; 200]); }
+            trait Pet {
+                fn a(&self) {} fn b(&self) {} fn c(&self) {}
+                fn d(&self) {} fn e(&self) {} fn f(&self) {}
+            }
+            impl Pet for sites::Site {}
+            fn main() {
+                let pet: Box<dyn Pet> = Box::new(sites::Site([1; 200]));
+                ::std::hint::black_box(pet);
+            }";
+        let directory = Directory::new("of-the-allocator");
+        let types = |name: &str| {
+            let text = text.replace("NAME", name);
+            let types = types_of(&directory, "rustc", &["--edition", "2024"], &text);
+            let is_own = |it: &String| it.contains("Site") || it.contains("vtable");
+            types.into_iter().filter(is_own).collect::<Vec<_>>()
+        };
+        assert_eq!(types("shop"), ["200 shop::sites::Site"]);
+        assert_eq!(types("lumalloc_shop"), ["200 lumalloc_shop::sites::Site"]);
+        assert_eq!(types("lumalloc_profile"), [""; 0]);
     }
 }
