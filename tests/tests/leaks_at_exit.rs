@@ -64,6 +64,19 @@ fn one_leak_makes_the_exit_a_failure() {
     }
 }
 
+/// Of samples that are freed by their size the profiler learns when they leave a cache. Caches of
+/// threads that sleep, or that a forked child does not have, are looked into.
+#[test]
+fn what_threads_have_freed_by_its_size_is_no_leak_at_any_rate() {
+    let program = cc("leaves_sized.cc", &["-pthread"]);
+    for rate in ["12", "16", "19"] {
+        let conf = format!("prof_leak_error:true,prof_leak:true,lg_prof_sample:{rate}");
+        let output = Run::preloaded(&program).conf(&conf).output();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(ending(output.status), "exit 0", "{rate}: {errors}");
+    }
+}
+
 /// In a program of C, where there is no libstdc++ whose memory could be given back.
 #[test]
 fn a_program_of_c_that_leaves_nothing_has_no_leaks() {

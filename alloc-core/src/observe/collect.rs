@@ -19,7 +19,7 @@ use crate::front::life::{background, background_runs, fork, former_thread};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, page_class_ceil};
-use crate::ground::sync::aside::{Aside, How, SOON};
+use crate::ground::sync::aside::{Aside, lock_as};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
@@ -144,12 +144,7 @@ fn add_process(sum: &mut Sum) {
 fn for_each_cache(mut see: impl FnMut(&'static RealCache, &OwnerState)) {
     let mut take = |cache: &'static RealCache, how| {
         let state = &cache.owner.state;
-        let held = match how {
-            How::AtOnce => state.try_lock_again(),
-            How::Soon => state.lock_within(SOON),
-            How::Waiting => Some(state.lock()),
-        };
-        held.map(|state| see(cache, &state)).is_some()
+        lock_as(state, how).map(|state| see(cache, &state)).is_some()
     };
     let mut aside = Aside::new();
     registry::all().for_each(|cache| aside.take(cache, &mut take));

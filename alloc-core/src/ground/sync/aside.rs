@@ -4,14 +4,15 @@
 //! others take their turns. Who waits for one lock after the other waits for the sum of that. So a
 //! thing whose lock is held is put aside, and tried again after the others.
 
+use super::lock::{Guard, RankedMutex};
 use super::wait;
 
 /// Things that are put aside at most.
 const MOST: usize = 256;
 
-/// If no more than these were ever aside, each is waited for a little first. A thread that is always
-/// at work has its lock at nearly each try. Beside few such threads one that waits runs as soon as a
-/// lock is given up.
+/// If no more than these were ever aside, each is waited for a little first. A thread that is
+/// always at work has its lock at nearly each try. Beside few such threads one that waits runs as
+/// soon as a lock is given up.
 const FEW: usize = 2;
 
 /// How long one is waited for [`How::Soon`], in milliseconds.
@@ -37,6 +38,15 @@ pub(crate) enum How {
     Soon,
     /// It is waited for.
     Waiting,
+}
+
+/// Takes a lock, and returns `None` if it is held for longer than it is waited for.
+pub(crate) fn lock_as<T>(lock: &RankedMutex<T>, how: How) -> Option<Guard<'_, T>> {
+    match how {
+        How::AtOnce => lock.try_lock_again(),
+        How::Soon => lock.lock_within(SOON),
+        How::Waiting => Some(lock.lock()),
+    }
 }
 
 impl<T: Copy> Aside<T> {
@@ -105,6 +115,22 @@ mod tests {
         aside.settle(&mut take);
         aside.settle(&mut take);
         assert_eq!(got, [(0, false), (2, false), (4, false), (1, false), (3, true)]);
+    }
+
+    #[test]
+    fn a_few_are_waited_for_a_little_and_many_are_not() {
+        for (count, waited_for) in [(1, 1), (FEW, FEW), (FEW + 1, 0)] {
+            let (mut soon, mut tries) = (0, 0);
+            let mut take = |_: usize, how| {
+                soon += usize::from(how == How::Soon);
+                tries += 1;
+                how == How::Soon || tries > 2 * count
+            };
+            let mut aside = Aside::new();
+            (0..count).for_each(|thing| aside.take(thing, &mut take));
+            aside.settle(&mut take);
+            assert_eq!(soon, waited_for, "{count}");
+        }
     }
 
     #[test]

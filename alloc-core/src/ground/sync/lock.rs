@@ -356,6 +356,27 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_a_lock_ends_with_its_time_or_with_the_lock() {
+        let lock = RankedMutex::new(LockRank::Pages, ());
+        let held = lock.lock();
+        let waiting = |millis| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| lock.lock_within(millis).is_some()).join().expect("no panic")
+            })
+        };
+        assert!(!waiting(1) && !waiting(5), "it is held all the time");
+        assert!(std::thread::scope(|scope| {
+            let other = scope.spawn(|| lock.lock_within(600_000).is_some());
+            while !lock.history.is_awaited() {
+                std::thread::yield_now();
+            }
+            drop(held);
+            other.join().expect("no panic")
+        }));
+        assert!(lock.lock_within(0).is_some(), "it is free again");
+    }
+
+    #[test]
     fn try_lock_answers_at_once() {
         let mutex = RankedMutex::new(LockRank::Bin, ());
         let guard = mutex.try_lock().unwrap();

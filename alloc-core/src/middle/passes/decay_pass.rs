@@ -347,6 +347,14 @@ mod tests {
     use crate::middle::arenas::choose_arena;
 
     #[test]
+    fn a_pass_that_took_long_is_followed_by_a_pause_of_a_decay_time_or_two_at_most() {
+        assert_eq!(earliest_next(5000, 10, 1000), 5020);
+        assert_eq!(earliest_next(5000, 700, 1000), 6400);
+        // The process was stopped for a day.
+        assert_eq!(earliest_next(5000, 86_400_000, 1000), 7000);
+    }
+
+    #[test]
     fn passes_are_neither_rare_nor_a_burden() {
         let interval = |dirty_decay_ms| interval(time_of_idling(dirty_decay_ms));
         assert_eq!(interval(10_000), 250);

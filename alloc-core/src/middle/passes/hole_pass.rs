@@ -20,8 +20,8 @@ use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_list::SlabList;
 use core::cell::Cell;
 
-/// A look waits a little for so many locks that are held, if no more were held at the look before. Beside few
-/// threads that are always at work, the one that waits soon gets their locks.
+/// A look waits a little for so many locks that are held, if no more were held at the look before.
+/// Beside few threads that are always at work, one that waits soon gets their locks.
 const FEW: usize = 2;
 /// Looks in one decay time.
 pub(crate) const LOOKS: u64 = 4;

@@ -1,0 +1,39 @@
+/* Sixteen threads free by its size all that they made, and sleep. Blocks are left in the bins of their caches, and,
+ * where they made many of one size, beside them. A child of a fork ends as the process does. */
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+enum { THREADS = 16, MANY = 200, ROUNDS = 100, FEW = 8, SIZES = 16 };
+static std::atomic<int> done{0};
+
+static void make_and_free() {
+    static thread_local void *many[MANY], *few[FEW][SIZES];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (auto &block : many) block = ::operator new(3000);
+        for (auto block : many) ::operator delete(block, 3000);
+    }
+    for (auto &sizes : few)
+        for (int i = 0; i < SIZES; i++) sizes[i] = ::operator new(500 * (i + 1));
+    for (auto &sizes : few)
+        for (int i = 0; i < SIZES; i++) ::operator delete(sizes[i], 500 * (i + 1));
+    done++;
+    for (;;) pause();
+}
+
+int main() {
+    for (int i = 0; i < THREADS; i++) std::thread(make_and_free).detach();
+    while (done < THREADS) usleep(1000);
+    pid_t child = fork();
+    if (child == 0) exit(0);
+    int status = -1;
+    if (waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "the child's status is %d\n", status);
+        return 2;
+    }
+    return 0;
+}
