@@ -337,7 +337,10 @@ void mprof_restart(const char *filename) LUMALLOC_NOTHROW;
  */
 int lumalloc_monitor_start(const char *file) LUMALLOC_NOTHROW;
 
-/* Ends the recording. EAGAIN: there is none; or what write or rename said. */
+/*
+ * Ends the recording. EAGAIN: there is none; or what write or rename said first, also of events that
+ * were dropped while it recorded.
+ */
 int lumalloc_monitor_stop(void) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ pub unsafe extern "C" fn lumalloc_monitor_start(file: *const c_char) -> c_int {
 
 /// Ends the recording: see [`monitor::stop`].
 ///
-/// Errors: `EAGAIN` if no events are being recorded; or the error of the file, which then keeps the
-/// name that ends in `.tmp`.
+/// Errors: `EAGAIN` if no events are being recorded; or the first error of the file.
 #[unsafe(no_mangle)]
 pub extern "C" fn lumalloc_monitor_stop() -> c_int {
     monitor::stop().map_or_else(error_of, |_| 0)

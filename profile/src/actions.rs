@@ -4,7 +4,7 @@
 //! allocator is lumalloc calls [`start`].
 
 use crate::dump::{self, Cause};
-use crate::event_output::Unended;
+use crate::event_file::Unended;
 use crate::leaks::Leaks;
 use crate::messages::{Messages, tell_unnamed, tell_unwritten};
 use crate::{log, monitor, mprof, standard_streams};
@@ -81,7 +81,8 @@ pub fn end() -> bool {
         // What is refused was told, or was not asked for.
         let _ = stop_log();
     }
-    end_monitor();
+    // A failure was told.
+    let _ = stop_monitor();
     let _ = mprof::save_or(tell_unwritten_mprof);
     if options::current().prof_final {
         write_profile(Cause::Final, b"the profile at exit");
@@ -179,25 +180,17 @@ pub fn start_monitor(name: Option<&CStr>) -> Result<(), monitor::Refusal> {
     started.map(|_| ())
 }
 
-/// Ends the recording of the heap monitor, if there is one. Says so if its file is not whole.
-fn end_monitor() {
-    let ended = stop_monitor();
-    if ended.is_ok_and(|counts| counts.dropped > 0) {
-        message::warn(
-            b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
-        );
-    }
-}
-
-/// Ends a recording as [`monitor::stop`]. If its end cannot be written, or its name not changed,
-/// standard error tells the file and the reason.
+/// Ends a recording as [`monitor::stop`]. If a part of it could not be written, or its name not
+/// changed, standard error tells the file and the reason.
 ///
 /// # Errors
 /// As [`monitor::stop`].
 pub fn stop_monitor() -> Result<monitor::Counts, monitor::Refusal> {
-    const WHAT: &[u8] = b"the end of the heap monitor's file";
+    const END: &[u8] = b"the end of the heap monitor's file";
+    const PART: &[u8] = b"a part of the heap monitor's recording";
     monitor::stop_or(|path, unended| match unended {
-        Unended::Cut(error) => tell_unwritten(WHAT, path, error),
+        Unended::Cut(error) => tell_unwritten(END, path, error),
+        Unended::Lost(error) => tell_unwritten(PART, path, error),
         Unended::Unnamed(error) => tell_unnamed(b"the file of the heap monitor", path, error),
     })
 }

@@ -5,7 +5,20 @@
 //! `docs/heap-monitor.md`.
 
 use crate::varints::{LONGEST, Varints};
+use core::ffi::c_int;
 use lumalloc::control::monitor::{Event, What};
+
+/// What the end of a file lacks, with the system's error number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unended {
+    /// Its last chunks.
+    Cut(c_int),
+    /// Some of the chunks before, as of events that were dropped. It has its end, and its name
+    /// unless the system refused that too.
+    Lost(c_int),
+    /// Its name.
+    Unnamed(c_int),
+}
 
 /// What a file begins with. The last byte is the version.
 pub(crate) const MAGIC: [u8; 8] = *b"LUMAEVT\x01";

@@ -1,6 +1,6 @@
 //! The file of the heap monitor while it is being written, and what it has so far.
 
-use crate::event_file::{self as format, Chunk, MAGIC, room_for};
+use crate::event_file::{self as format, Chunk, MAGIC, Unended, room_for};
 use crate::file::{self, Kind};
 use crate::kept_file::Kept;
 use crate::mappings::{self, Mapping};
@@ -47,7 +47,7 @@ pub(crate) struct Output {
 /// A file that grows.
 struct Growing {
     path: Path,
-    /// Its path until it is whole.
+    /// The path that it has: until it is whole that of an unfinished file.
     unfinished: Path,
     /// Kept open, because the program may not be able to open it again.
     kept: Kept,
@@ -55,15 +55,6 @@ struct Growing {
     length: u64,
     /// The first error. 0: none.
     error: c_int,
-}
-
-/// What the end of a file lacks, with the system's error number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Unended {
-    /// Its last chunks.
-    Cut(c_int),
-    /// Its name.
-    Unnamed(c_int),
 }
 
 /// The stacks that are not in the file yet.
@@ -118,8 +109,8 @@ impl Output {
         self.file.path.as_c_str()
     }
 
-    /// Returns the name that the file has until then.
-    pub(crate) fn unfinished(&self) -> &CStr {
+    /// Returns the name that the file has: until its end that of an unfinished one.
+    pub(crate) fn present_name(&self) -> &CStr {
         self.file.unfinished.as_c_str()
     }
 
@@ -189,9 +180,9 @@ impl Output {
     /// Ends the file, and gives it its name.
     ///
     /// # Errors
-    /// What is missing. The file has the name of an unfinished one then.
+    /// What is missing, and the first error since the file was begun. Without an end or a name the
+    /// file has the name of an unfinished one.
     pub(crate) fn end(&mut self, counts: Counts) -> Result<(), Unended> {
-        self.file.error = 0;
         let time = process::monotonic();
         let mut is_ended = self.look_at_mappings();
         if counts.dropped > 0 {
@@ -206,8 +197,8 @@ impl Output {
         if !is_ended {
             return Err(Unended::Cut(self.file.error));
         }
-        let (unfinished, path) = (self.file.unfinished.as_c_str(), self.file.path.as_c_str());
-        output_file::complete(unfinished, path).map_err(Unended::Unnamed)
+        let named = self.file.complete().map_err(Unended::Unnamed);
+        if self.file.error != 0 { Err(Unended::Lost(self.file.error)) } else { named }
     }
 
     /// Writes a chunk. Returns `false`, and leaves the file as it was, if it cannot be written.
@@ -322,6 +313,13 @@ impl Growing {
             Err(_) => {}
         }
         written.is_ok()
+    }
+
+    /// Gives the file its name.
+    fn complete(&mut self) -> Result<(), c_int> {
+        output_file::complete(self.unfinished.as_c_str(), self.path.as_c_str())?;
+        self.unfinished.clone_from(&self.path);
+        Ok(())
     }
 }
 

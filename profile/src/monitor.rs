@@ -14,14 +14,15 @@
 //! ```
 //!
 //! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
-//! lost unless the file cannot be written. Such events are counted, and the file says how many they
-//! are. The file has its name once it is whole. Until then `.tmp` follows the name, or a number and
-//! `.tmp` if there is such a file already, and such a file can be read too. It stays open, with a
-//! number that programs do not reach. A program may close that descriptor all the same: then the
-//! file is opened by its name once more.
+//! lost unless the file cannot be written. Such events are counted, the file says how many they
+//! are, and [`stop`] tells the first error. The file has its name once it is whole. Until then
+//! `.tmp` follows the name, or a number and `.tmp` if there is such a file already, and such a file
+//! can be read too. It stays open, with a number that programs do not reach. A program may close
+//! that descriptor all the same, and threads with other descriptors do not have it: then the file
+//! is opened by its name once more.
 
-use crate::event_file;
-use crate::event_output::{Output, Unended};
+use crate::event_file::{self, Unended};
+use crate::event_output::Output;
 use crate::old_blocks::{self, Time};
 use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
@@ -246,14 +247,17 @@ fn take(record: Record<'_>) -> bool {
 /// While another thread begins or ends one, it waits for that.
 ///
 /// # Errors
-/// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written, or
-/// its name not changed. The file then keeps the name that ends in `.tmp`.
+/// [`Refusal::Stopped`], and [`Refusal::Unwritten`] with the first error of the file. If its end
+/// could not be written, or its name not changed, it keeps the name that ends in `.tmp`. If only a
+/// part of the recording could not be written, it has its name, and says how many events were
+/// dropped, as [`counts`] does.
 #[inline]
 pub fn stop() -> Result<Counts, Refusal> {
     stop_or(|_, _| ())
 }
 
-/// As [`stop`]. Calls `tell` with the file that has not got its name, and with the reason.
+/// As [`stop`]. Calls `tell` with the present name of a file that lacks something, and with the
+/// reason.
 ///
 /// # Errors
 /// As [`stop`].
@@ -286,11 +290,13 @@ fn end(only: Option<u64>, tell: impl FnOnce(&CStr, Unended)) -> Result<Counts, R
     let output = unsafe { &mut *OUTPUT.0.get() };
     let ended = output.end(counts);
     if let Err(unended) = ended {
-        tell(output.unfinished(), unended);
+        tell(output.present_name(), unended);
     }
     leave();
     let error = |unended| match unended {
-        Unended::Cut(error) | Unended::Unnamed(error) => Refusal::Unwritten(error),
+        Unended::Cut(error) | Unended::Lost(error) | Unended::Unnamed(error) => {
+            Refusal::Unwritten(error)
+        }
     };
     ended.map(|()| counts).map_err(error)
 }

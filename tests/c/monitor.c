@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -115,6 +116,13 @@ static void by_keys(const char *file) {
   CHECK(mallctl("monitor.start", NULL, NULL, NULL, 0) == 0);
   CHECK(counted("monitor.recordings") == recordings + 1);
   CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == 0);
+  struct rlimit limit = {20000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+  const char *part = "part.events";
+  CHECK(mallctl("monitor.start", NULL, NULL, &part, sizeof part) == 0);
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  work((void *)5000);
+  CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+  CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == EFAULT && !active());
 }
 
 /* A child of fork records nothing, unless it begins to. */
@@ -147,7 +155,7 @@ static void full(const char *file) {
   CHECK(counted("monitor.dropped") > 0);
   CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
   work((void *)500);
-  CHECK(lumalloc_monitor_stop() == 0);
+  CHECK(lumalloc_monitor_stop() == EFBIG && !active());
   CHECK(counted("monitor.dropped") > 0 && counted("monitor.events") > 500);
 }
 
@@ -251,6 +259,15 @@ static void served(const char *file) {
   CHECK(lumalloc_monitor_stop() == 0);
 }
 
+/* Sleeps, or works all the time, until the end of the standard input. */
+static void unrecorded(bool works) {
+  struct pollfd input = {.fd = 0, .events = POLLIN};
+  char byte = 'y';
+  CHECK(write(1, &byte, 1) == 1);
+  while (poll(&input, 1, works ? 0 : -1) == 0)
+    work((void *)100);
+}
+
 int main(int count, char **words) {
   const char *what = count > 1 ? words[1] : "", *file = count > 2 ? words[2] : NULL;
   if (strcmp(what, "record") == 0)
@@ -269,6 +286,10 @@ int main(int count, char **words) {
     modules(file, words[3], words[4]);
   else if (strcmp(what, "served") == 0)
     served(file);
+  else if (strcmp(what, "asleep") == 0)
+    unrecorded(false);
+  else if (strcmp(what, "busy") == 0)
+    unrecorded(true);
   else if (strcmp(what, "pins") == 0)
     pins(file);
   else if (strcmp(what, "barred") == 0)

@@ -22,5 +22,6 @@ pub const RECORDINGS: Key<Read<u64>> = Key::new("monitor.recordings");
 /// the file cannot be written; standard error tells why).
 pub const START: Key<Write<Text>> = Key::new("monitor.start");
 
-/// `monitor.stop`: ends what monitor.start began (EAGAIN: it was not begun).
+/// `monitor.stop`: ends what monitor.start began (EAGAIN: it was not begun; EFAULT: a part of the
+/// file could not be written; standard error tells why).
 pub const STOP: Key<Act> = Key::new("monitor.stop");

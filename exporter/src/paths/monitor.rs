@@ -15,7 +15,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,8 @@ enum Failure {
     Dump(dump::Failure),
     Running,
     Stopped,
-    Unwritten(Option<PathBuf>),
+    /// The file, if its name is known, and how many events were dropped.
+    Unwritten(Option<PathBuf>, u64),
     /// No thread could be started that ends the recording.
     NoThread(io::Error),
     Error(Error),
@@ -53,8 +54,7 @@ impl fmt::Display for Failure {
             Failure::Dump(failure) => failure.fmt(to),
             Failure::Running => to.write_str("events are being recorded already"),
             Failure::Stopped => to.write_str("no events are being recorded"),
-            Failure::Unwritten(Some(file)) => write!(to, "cannot write {}", file.display()),
-            Failure::Unwritten(None) => to.write_str("the file cannot be written"),
+            Failure::Unwritten(file, dropped) => say_unwritten(to, file.as_deref(), *dropped),
             Failure::NoThread(error) => write!(
                 to,
                 "the recording was ended at once, as no thread can be started to end it: {error}"
@@ -67,13 +67,21 @@ impl fmt::Display for Failure {
     }
 }
 
+fn say_unwritten(to: &mut fmt::Formatter<'_>, file: Option<&Path>, dropped: u64) -> fmt::Result {
+    match file {
+        Some(file) => write!(to, "cannot write {}", file.display())?,
+        None => to.write_str("the file cannot be written")?,
+    }
+    if dropped > 0 { write!(to, ": {dropped} events were dropped") } else { Ok(()) }
+}
+
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let status = match failure {
             Failure::Dump(failure) => return failure.into(),
             Failure::Running | Failure::Stopped => StatusCode::CONFLICT,
             Failure::NoThread(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Failure::Unwritten(_) | Failure::Error(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Failure::Unwritten(..) | Failure::Error(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         line(status, failure)
     }
@@ -113,7 +121,10 @@ pub(crate) fn stop(context: &Context, asked: &Asked) -> Answer {
             told(json!({ "file": file, "events": events, "dropped": dropped }))
         }
         Err(Error::Again) => Failure::Stopped.into(),
-        Err(Error::Fault) => Failure::Unwritten(file).into(),
+        Err(Error::Fault) => {
+            let dropped = count(context.namespace, "monitor.dropped").unwrap_or(0);
+            Failure::Unwritten(file, dropped).into()
+        }
         Err(error) => Failure::Error(error).into(),
     }
 }
@@ -146,14 +157,14 @@ fn seconds(asked: &Asked) -> Result<Option<u64>, Bad> {
 fn begin(context: &Context, file: PathBuf, seconds: Option<u64>) -> Result<PathBuf, Failure> {
     let namespace = context.namespace;
     let name = CString::new(file.as_os_str().as_bytes())
-        .map_err(|_| Failure::Unwritten(Some(file.clone())))?;
+        .map_err(|_| Failure::Unwritten(Some(file.clone()), 0))?;
     let mut recording = recording();
     let started =
         namespace.find("monitor.start").and_then(|key| namespace.write(&key, Value::Str(&name)));
     match started {
         Ok(()) => {}
         Err(Error::Busy) => return Err(Failure::Running),
-        Err(Error::Fault) => return Err(Failure::Unwritten(Some(file))),
+        Err(Error::Fault) => return Err(Failure::Unwritten(Some(file), 0)),
         Err(error) => return Err(Failure::Error(error)),
     }
     let number = NEXT.fetch_add(1, Relaxed);
@@ -334,8 +345,10 @@ mod tests {
         // Begun elsewhere, so that its name is not known here, and without a file that is whole.
         begin_elsewhere("removed.events");
         std::fs::remove_file(directory.0.join("removed.events.tmp")).unwrap();
-        let unwritten = "the file cannot be written\n";
-        assert_eq!(said(stop(context, &post("/monitor/stop", ""))), (500, unwritten.into()));
+        let (status, text) = said(stop(context, &post("/monitor/stop", "")));
+        let unwritten = "the file cannot be written: ";
+        assert!(status == 500 && text.starts_with(unwritten), "{text}");
+        assert!(text.ends_with(" events were dropped\n"), "{text}");
         // The file of one that was ended elsewhere is not that of the next one.
         begin();
         act("monitor.stop");

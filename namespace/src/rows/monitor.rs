@@ -20,7 +20,8 @@ pub static ROWS: &[Spec] = &[
     act!(
         "monitor.stop",
         |_| actions::stop_monitor().map(|_| ()).map_err(error_of),
-        "ends what monitor.start began (EAGAIN: it was not begun)"
+        "ends what monitor.start began (EAGAIN: it was not begun; EFAULT: a part of the file could \
+         not be written; standard error tells why)"
     ),
     ro!(
         "monitor.active",
