@@ -1,6 +1,7 @@
 //! A file that stays open, so that it is written to also where the program may open no file any
 //! more: after a change of its user or its root directory, or without a free descriptor.
 
+use crate::process::thread_id;
 use core::ffi::c_int;
 use lumalloc::system_calls;
 
@@ -56,54 +57,58 @@ impl Descriptor {
 /// a preloaded exporter.
 const TABLES: usize = 2;
 
-/// A file that is kept open in each table of descriptors by whose threads it is written to, or no
-/// file.
+/// A file that is kept open in one table of descriptors, or no file. Threads of the other table
+/// open it for each piece. One that they left open could be closed by them alone. They may sleep
+/// when the file is ended, and its space on the disk would not be free before they wake.
 pub(crate) struct Kept {
-    open: [Descriptor; TABLES],
-    /// Descriptors of earlier files that another table may still have. A thread can close those of
-    /// its own table only.
+    open: Descriptor,
+    /// The thread that keeps it.
+    thread: libc::pid_t,
+    /// Descriptors of earlier files that another table still has, because a thread of this one
+    /// closed the file.
     left: [Descriptor; TABLES],
 }
 
 impl Kept {
     /// No file.
     pub(crate) const NONE: Kept =
-        Kept { open: [Descriptor::NONE; TABLES], left: [Descriptor::NONE; TABLES] };
+        Kept { open: Descriptor::NONE, thread: 0, left: [Descriptor::NONE; TABLES] };
 
     /// Keeps an open file, whose own descriptor may be closed then, in place of the present one.
     /// Keeps none if there is no descriptor for it.
     pub(crate) fn set(&mut self, descriptor: c_int) {
         self.close();
-        self.add(descriptor);
+        self.open = Descriptor::of(descriptor);
+        self.thread = thread_id();
     }
 
-    /// Keeps the file in the calling thread's table too.
-    pub(crate) fn add(&mut self, descriptor: c_int) {
+    /// Notes that the file was opened once more. It is kept again where the calling thread has kept
+    /// it before: the program has closed that descriptor.
+    pub(crate) fn opened_again(&mut self, descriptor: c_int) {
         self.close_left();
-        if let Some(free) = self.open.iter_mut().find(|open| open.is_none()) {
-            *free = Descriptor::of(descriptor);
+        if self.thread == thread_id() {
+            self.open.close();
+            self.open = Descriptor::of(descriptor);
         }
     }
 
-    /// Returns the descriptor in the calling thread's table, if there is one, it still leads to the
-    /// file, and the file has a name.
+    /// Returns the descriptor, if the calling thread's table has it, it still leads to the file,
+    /// and the file has a name.
     pub(crate) fn get(&self) -> Option<c_int> {
-        let open = self.open.iter().find(|open| open.has_name() == Some(true));
-        open.map(|open| open.number)
+        (self.open.has_name() == Some(true)).then_some(self.open.number)
     }
 
-    /// Closes the file. Another table keeps its descriptor until a thread that has this table
-    /// writes to the next file.
+    /// Closes the file. If another table has the descriptor, it stays open until a thread of that
+    /// table begins, ends or writes to a later file.
     pub(crate) fn close(&mut self) {
         self.close_left();
-        for open in core::mem::replace(&mut self.open, [Descriptor::NONE; TABLES]) {
-            if open.is_none() || open.close() {
-                continue;
-            }
-            // Those of a table that is gone, as a forked child's parent's, make room.
-            let free = self.left.iter().position(Descriptor::is_none).unwrap_or(0);
-            self.left[free] = open;
+        let open = core::mem::replace(&mut self.open, Descriptor::NONE);
+        if open.is_none() || open.close() {
+            return;
         }
+        // Those of a table that is gone, as a forked child's parent's, make room.
+        let free = self.left.iter().position(Descriptor::is_none).unwrap_or(0);
+        self.left[free] = open;
     }
 
     fn close_left(&mut self) {
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_table_of_descriptors_has_its_own() {
+    fn a_file_is_kept_in_one_table_of_descriptors() {
         let name = |which: &str| {
             std::env::temp_dir().join(std::format!("lumalloc-table-{which}-{}", std::process::id()))
         };
@@ -180,27 +185,40 @@ mod tests {
         }
         let (kept, step) = (Mutex::new(Kept::NONE), Barrier::new(2));
         let kept = || kept.lock().expect("no panic");
-        let mut number = -1;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 assert!(unshare());
                 kept().set(create(&one).as_raw_fd());
                 step.wait();
                 step.wait();
+                assert!(kept().get().is_some(), "another table has left it open");
                 kept().close();
             });
             step.wait();
             assert_eq!(kept().get(), None, "it is open in the thread's table");
-            kept().add(create(&one).as_raw_fd());
-            number = kept().get().expect("it is open here");
+            kept().opened_again(create(&one).as_raw_fd());
+            assert_eq!(kept().get(), None, "the thread could not close it");
             step.wait();
         });
-        assert_eq!(kept().get(), None);
+        assert!(kept().open.is_none() && kept().left.iter().all(Descriptor::is_none));
+
+        kept().set(create(&one).as_raw_fd());
+        let number = kept().get().expect("it is open here");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(unshare());
+                system_calls::close(number);
+                kept().close();
+            });
+        });
         assert!(leads_to(number, &one), "the thread cannot close it");
         kept().set(create(&other).as_raw_fd());
         assert!(!leads_to(number, &one), "it is closed before the next file is kept");
         let number = kept().get().expect("it is open here");
         assert!(leads_to(number, &other));
+        system_calls::close(number);
+        kept().opened_again(create(&other).as_raw_fd());
+        let number = kept().get().expect("the thread has kept it before");
         kept().close();
         assert!(!leads_to(number, &other) && kept().left.iter().all(Descriptor::is_none));
         std::fs::remove_file(one).expect("the file is there");

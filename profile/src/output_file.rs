@@ -59,7 +59,7 @@ pub(crate) fn create(
 }
 
 /// Appends bytes to a file of which so many bytes are valid: to the kept one, or else to that of
-/// the path, which is kept from then on.
+/// the path.
 ///
 /// # Errors
 /// The system's error number. The file has its valid bytes then.
@@ -69,7 +69,7 @@ pub(crate) fn append(kept: &mut Kept, path: &CStr, at: u64, bytes: &[u8]) -> Res
         None => {
             let file = File::open(path, libc::O_WRONLY)?;
             file.write_at(at, bytes)?;
-            kept.add(file.0);
+            kept.opened_again(file.0);
             Ok(())
         }
     })
