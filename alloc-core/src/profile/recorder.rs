@@ -146,6 +146,7 @@ pub(crate) fn put_buffer(buffer: &'static Buffer) {
     flush(&mut held);
     held.thread = None;
     drop(held);
+    flush_shared();
     STATE.lock().free.put(buffer);
 }
 
@@ -154,22 +155,39 @@ pub(crate) fn put_buffer(buffer: &'static Buffer) {
 #[inline(never)]
 pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, time: Option<u64>) {
     let Some(buffer) = own.or_else(shared) else { return };
-    add(&mut buffer.held().lock(), address, what, time);
+    if add(&mut buffer.held().lock(), address, what, time) {
+        flush_shared();
+    }
     sites::tell_shared();
 }
 
+/// Notes it in a buffer. Returns whether the buffer was full, and its events were given to the
+/// sink.
 #[inline(always)]
-fn add(held: &mut Held, address: usize, what: What, time: Option<u64>) {
+fn add(held: &mut Held, address: usize, what: What, time: Option<u64>) -> bool {
     // Acquire: pairs with the Release in `turn_on`.
     if !IS_ON.load(Ordering::Acquire) {
-        return;
+        return false;
     }
     let site = sites::site_beside(backtrace::take(held.stack(), stack_depth::most()));
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);
-    if held.push(Event { time, address, what, stack, thread }) {
+    let is_full = held.push(Event { time, address, what, stack, thread });
+    if is_full {
         flush(held);
+    }
+    is_full
+}
+
+/// Gives the events of the threads without a buffer to the sink. It is called whenever a thread has
+/// given its own: the shared buffer may never be full, and a process that is killed would lose
+/// events that are much older than the last ones. The caller holds no buffer.
+#[cold]
+#[inline(never)]
+fn flush_shared() {
+    if let Some(shared) = shared() {
+        flush(&mut shared.held().lock());
     }
 }
 
