@@ -1,7 +1,9 @@
 //! A thread that calls a function after some time, or when the countdown is dropped.
+use crate::memory::OwnMemory;
 use crate::quiet_thread::{self, Quiet};
 use crate::worker::STOPS_WITHIN;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -13,14 +15,16 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// Starts the thread.
+    /// Starts the thread, which allocates from the exporter's memory.
     pub(crate) fn start(
         name: &str,
+        memory: Arc<OwnMemory>,
         time: Duration,
         call: impl FnOnce() + Send + 'static,
     ) -> io::Result<Countdown> {
         let (now, told) = sync_channel(1);
         let wait = move || {
+            memory.enter();
             let _ = told.recv_timeout(time);
             call();
         };
@@ -39,6 +43,7 @@ impl Drop for Countdown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::context;
     use std::sync::mpsc::channel;
 
     #[test]
@@ -47,7 +52,8 @@ mod tests {
         let start = |time| {
             let called = called.clone();
             let call = move || called.send(()).expect("the test waits");
-            Countdown::start("lumalloc-test", time, call).expect("a thread")
+            let memory = Arc::clone(&context().memory);
+            Countdown::start("lumalloc-test", memory, time, call).expect("a thread")
         };
         let short = start(Duration::from_millis(1));
         assert_eq!(calls.recv(), Ok(()));

@@ -82,3 +82,21 @@ fn a_recording_over_http_does_not_stay_open_in_the_program() {
         assert!(file.exists() && !open.is_empty());
     }
 }
+
+#[test]
+fn the_thread_that_ends_a_recording_is_not_recorded() {
+    let directory = scratch("monitor-http-asleep");
+    let (process, port) = with_dumps("asleep", &directory);
+    let file = file_of(&told(port, "POST /monitor/start?seconds=1"));
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let metrics = told(port, "GET /metrics");
+    let events = metrics.lines().find_map(|line| line.strip_prefix("lumalloc_monitor_events "));
+    let events: u32 = events.expect("the count").parse().expect("a number");
+    let name = file.file_name().and_then(|name| name.to_str()).expect("text");
+    let (_, text, _) = command(&directory, &["events", name, "--no-old"]);
+    // What the standard library allocates before the thread's function is called.
+    assert!(events <= 2 && !text.contains("lumalloc_exporter"), "{events}: {text}");
+    drop(process);
+}

@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest time of a recording that ends by itself.
@@ -169,7 +169,7 @@ fn begin(context: &Context, file: PathBuf, seconds: Option<u64>) -> Result<PathB
     }
     let number = NEXT.fetch_add(1, Relaxed);
     let begun = count(namespace, "monitor.recordings").ok();
-    let end = seconds.map(|seconds| end_after(namespace, number, Duration::from_secs(seconds)));
+    let end = seconds.map(|seconds| end_after(context, number, Duration::from_secs(seconds)));
     let end = end.transpose().map_err(Failure::NoThread)?;
     *recording = Some(Recording { number, begun, file: file.clone() });
     drop(recording);
@@ -184,12 +184,10 @@ fn replace_countdown(context: &Context, with: Option<Countdown>) {
 }
 
 /// Begins a countdown that ends the recording. Without a thread, the recording ends at once.
-fn end_after(
-    namespace: &'static dyn Namespace,
-    number: u64,
-    time: Duration,
-) -> io::Result<Countdown> {
-    let countdown = Countdown::start("lumalloc-record", time, move || end_own(namespace, number));
+fn end_after(context: &Context, number: u64, time: Duration) -> io::Result<Countdown> {
+    let namespace = context.namespace;
+    let (name, memory) = ("lumalloc-record", Arc::clone(&context.memory));
+    let countdown = Countdown::start(name, memory, time, move || end_own(namespace, number));
     countdown.inspect_err(|_| _ = end(namespace))
 }
 
