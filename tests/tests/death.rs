@@ -317,7 +317,7 @@ fn a_bad_option_under_abort_conf() {
 fn a_number_for_which_the_nearest_is_taken_is_told_and_no_bad_option() {
     let clipped = [
         ("lg_prof_sample:64", 63),
-        ("lg_prof_sample:-1", 0),
+        ("lg_prof_sample:-1", 63),
         ("prof_bt_max:0", 1),
         ("narenas:5000", 4094),
         ("narenas: 4095", 4094),

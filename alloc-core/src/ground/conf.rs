@@ -228,19 +228,22 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
     match *kind {
         Kind::Bool(set) => set(options, boolean(value)?),
         Kind::Unsigned { min, max, clip, set } => {
-            let n = natural(value)?;
-            let nearest = n.unwrap_or(min).max(min).min(max);
-            if !clip && n != Some(nearest) {
+            let n = unsigned(value)?;
+            let nearest = n.max(min).min(max);
+            if !clip && n != nearest {
                 return Err(Refusal::Range);
             }
             set(options, nearest);
-            if n != Some(nearest) {
+            if n != nearest {
                 return Err(Refusal::Nearest(nearest));
             }
         }
         Kind::UnsignedOrDefault { set, .. } if value == DEFAULT => set(options, 0),
         Kind::UnsignedOrDefault { min, max, set } => {
-            let n = natural(value)?.filter(|n| *n >= min).ok_or(Refusal::Range)?;
+            let n = unsigned(value)?;
+            if n < min {
+                return Err(Refusal::Range);
+            }
             set(options, n.min(max));
             if n > max {
                 return Err(Refusal::Nearest(max));
@@ -288,7 +291,7 @@ pub(super) fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
 }
 
 /// Returns a value from its first byte on that is no white space of the C locale.
-fn without_blanks(value: &[u8]) -> &[u8] {
+pub(super) fn without_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t'..=b'\r');
     value.get(value.iter().take_while(is_blank).count()..).unwrap_or_default()
 }
@@ -297,13 +300,6 @@ fn without_blanks(value: &[u8]) -> &[u8] {
 /// work, a leading `-` wraps, and suffixes are refused.
 pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
     number(without_blanks(value))
-}
-
-/// As [`unsigned`]. `None`: the number is below zero.
-pub(super) fn natural(value: &[u8]) -> Result<Option<u64>, Refusal> {
-    let n = unsigned(value)?;
-    let is_below = n != 0 && without_blanks(value).starts_with(b"-");
-    Ok((!is_below).then_some(n))
 }
 
 fn number(value: &[u8]) -> Result<u64, Refusal> {
@@ -420,22 +416,11 @@ mod tests {
     fn values_are_clipped_where_the_table_says_so() {
         assert_eq!(read("tcache_max:1000000").0.tcache_max, 32768);
         assert_eq!(read("lg_tcache_max:12").0.tcache_max, 4096);
-        let (options, bad) = read("lg_prof_sample:64,prof_bt_max:0");
+        let (options, bad) = read("lg_prof_sample:-1,prof_bt_max:0");
         assert!(!bad && (options.lg_prof_sample, options.prof_bt_max) == (63, 1));
-        let (options, bad) = read("narenas:4095");
-        assert!(!bad && options.narenas == 4094);
-    }
-
-    #[test]
-    fn a_number_below_zero_is_below_each_range() {
-        let (options, bad) = read("lg_prof_sample:-1,prof_bt_max: -2,tcache_gc_incr_bytes:-1");
-        assert!(!bad && (options.lg_prof_sample, options.prof_bt_max) == (0, 1));
-        assert_eq!(options.tcache_gc_incr_bytes, 1024);
-        let (options, bad) = read("tcache_max:-1,max_background_threads:-1,lg_prof_sample:-0");
-        assert!(!bad && (options.tcache_max, options.lg_prof_sample) == (0, 0));
-        assert_eq!(options.max_background_threads, 1);
-        for text in ["narenas:-1", "narenas:-18446744073709551615", "prof_seed:-1"] {
-            assert!(read(text).1, "{text}");
+        for text in ["narenas:4095", "narenas:-1"] {
+            let (options, bad) = read(text);
+            assert!(!bad && options.narenas == 4094, "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checks whether an option string would be accepted, without setting anything.
 
 use super::cache_limits::CacheLimits;
-use super::conf::{DEFAULT, boolean, fraction, natural, unsigned, word};
+use super::conf::{DEFAULT, boolean, fraction, unsigned, without_blanks, word};
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::Letters;
 
@@ -77,9 +77,9 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
         Kind::UnsignedOrDefault { .. } if value == DEFAULT => Ok(()),
         Kind::Unsigned { min, max, .. } | Kind::UnsignedOrDefault { min, max, .. } => {
             let range = Problem::OutOfRange { min: min as i64, max };
-            number(value, range)?;
-            let n = natural(value).ok().flatten();
-            if n.is_some_and(|n| n >= min && n <= max) { Ok(()) } else { Err(range) }
+            let n = number(value, range)?;
+            let is_negative = without_blanks(value).first() == Some(&b'-');
+            if is_negative || n < min || n > max { Err(range) } else { Ok(()) }
         }
         Kind::Signed { min, max, .. } => {
             let range = Problem::OutOfRange { min, max: max as u64 };
