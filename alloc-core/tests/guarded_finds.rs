@@ -53,6 +53,18 @@ fn a_write_beside_a_sample_is_found_when_it_is_freed() {
 }
 
 #[test]
+fn a_query_and_a_realloc_of_a_freed_sample_die() {
+    let text = "use after free of #: realloc or a query of the guarded block # (size 100), \
+                allocated by thread #, freed by thread #";
+    for name in ["queried", "resized"] {
+        let outcome = play(name, &[("LUMALLOC_CONF", "guarded_sample:1")]);
+        assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+        let expected = format!("<lumalloc>: {text}");
+        assert!(plain(&outcome.stderr).starts_with(&expected), "{outcome:#?}");
+    }
+}
+
+#[test]
 fn a_sample_freed_by_another_size_dies() {
     let text = "sized free of # with size 40, which is not its own: the guarded block # (size 100), \
                 allocated by thread #";
@@ -111,6 +123,18 @@ fn one_in_one_is_every_request_while_there_is_a_slot() {
     }
 }
 
+fn use_after_free(is_resized: bool) {
+    let block = sample(is_resized);
+    free(block);
+    if is_resized {
+        // SAFETY: the block was freed, which is the mistake that is tested.
+        _ = unsafe { raw::realloc(pointer(block), 200) };
+    } else {
+        // SAFETY: as above.
+        _ = unsafe { raw::usable_size(pointer(block)) };
+    }
+}
+
 #[test]
 #[ignore = "the scenarios of the tests here"]
 fn child() {
@@ -120,6 +144,7 @@ fn child() {
             damage(block + 56);
             free(block);
         }
+        Some(name @ ("queried" | "resized")) => use_after_free(name == "resized"),
         Some("wrong_size") => {
             // SAFETY: a live block, and the mistake that is tested.
             unsafe { raw::free_sized(raw::malloc(100), 40) };

@@ -85,6 +85,15 @@ pub(crate) fn double_free(sample: &Sample) -> ! {
     die_of(&mut line, sample)
 }
 
+/// A query (usable size, realloc) got a guarded sample that is free.
+#[cold]
+#[inline(never)]
+pub(crate) fn freed_query(address: usize, sample: &Sample) -> ! {
+    let mut line = begin("use after free", address);
+    name(line.text(": realloc or a query of "), sample);
+    die_of(&mut line, sample)
+}
+
 /// A pointer into a guarded sample was freed.
 #[cold]
 #[inline(never)]

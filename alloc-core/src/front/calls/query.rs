@@ -21,7 +21,10 @@ use crate::middle::slabs::slab::Slab;
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     let Some(most) = block_size(ptr) else {
-        return diverted::size(ptr).unwrap_or_else(|| misuse_report::no_block(ptr as usize));
+        return diverted::size(ptr).unwrap_or_else(|| {
+            guarded::freed_query(ptr as usize);
+            misuse_report::no_block(ptr as usize)
+        });
     };
     if !options::current().hardened {
         return most;

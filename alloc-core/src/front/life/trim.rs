@@ -8,6 +8,7 @@
 //! its heap has grown by, once, and some for each millisecond. What is left ages as it does in any
 //! process.
 
+use crate::back::runs::source;
 use crate::ground::os;
 use crate::ground::sync::wait::{self, Deadline};
 use crate::ground::units::PAGE;
@@ -75,7 +76,9 @@ fn give_some() -> Option<Rest> {
     let by_growth = LARGEST.load(Relaxed).saturating_sub(WENT_BACK.load(Relaxed));
     let (since, by_time) = budget_by_time(SINCE.load(Relaxed), os::coarse_millis());
     let most = by_growth + by_time;
-    if by_time == 0 || most < LEAST {
+    // Under a limit of addresses others cannot wait: a thread's stack needs some too.
+    let is_young = by_time == 0 && !source::are_addresses_limited();
+    if is_young || most < LEAST {
         return Some(Rest::Unpaid);
     }
     let most = most.min(STEP.max(2 * handed_out::last_fall() / PAGE));

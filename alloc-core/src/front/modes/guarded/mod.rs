@@ -272,6 +272,18 @@ pub(crate) fn bin_of(address: usize) -> Option<usize> {
     live_at(address).map(|slot| slot.bin.load(Relaxed))
 }
 
+/// If a sample that was freed lies at the address, ends the process because it was queried.
+#[cold]
+pub(crate) fn freed_query(address: usize) {
+    let pages = pages_before(address);
+    if holds(address)
+        && !pages.is_multiple_of(2)
+        && let Some(slot) = TABLE.get(pages / 2).filter(|slot| slot.is(FREED))
+    {
+        guarded_fatal::freed_query(address, &slot.sample());
+    }
+}
+
 /// If a sample begins at the address, ends the process because it was freed by a wrong size.
 #[cold]
 pub(crate) fn wrong_size(address: usize, given: usize) {
