@@ -34,13 +34,9 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 static const char *refused;
 
-static bool is_refused(const char *name) {
-    return strcmp(refused, name) == 0;
-}
-
 static void refuse(int error) {
     for (int i = 0; i < CALLS; i++) {
-        if (!is_refused(calls[i].name)) continue;
+        if (strcmp(calls[i].name, refused) != 0) continue;
         struct sock_filter steps[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
             BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1),

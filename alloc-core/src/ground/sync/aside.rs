@@ -13,7 +13,7 @@ const MOST: usize = 256;
 /// If no more than these were ever aside, each is waited for a little first. A thread that is
 /// always at work has its lock at nearly each try. Beside few such threads one that waits runs as
 /// soon as a lock is given up.
-const FEW: usize = 2;
+pub(crate) const FEW: usize = 2;
 
 /// How long one is waited for [`How::Soon`], in milliseconds.
 pub(crate) const SOON: u64 = 10;

@@ -8,7 +8,7 @@ use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
 use crate::back::system::page_provider::{PageProvider, Purged};
 use crate::ground::size_class::SizeClass;
-use crate::ground::sync::aside::SOON;
+use crate::ground::sync::aside::{FEW, SOON};
 use crate::ground::sync::lock::{self, RankedMutex};
 use crate::ground::sync::wait;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -20,9 +20,6 @@ use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_list::SlabList;
 use core::cell::Cell;
 
-/// A look waits a little for so many locks that are held, if no more were held at the look before.
-/// Beside few threads that are always at work, one that waits soon gets their locks.
-const FEW: usize = 2;
 /// Looks in one decay time.
 pub(crate) const LOOKS: u64 = 4;
 /// System calls while one lock is held, and how often one look takes a guard's lock.
@@ -87,7 +84,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Lets this look wait for a few locks, if `held` locks at the look before were few.
+    /// Lets this look wait a little for a few locks, if `held` locks at the look before were few.
     pub(crate) fn wait_where_few_were_held(&mut self, held: usize) {
         self.waits = if held <= FEW { FEW } else { 0 };
     }
