@@ -70,7 +70,7 @@ fn one_leak_makes_the_exit_a_failure() {
 fn what_threads_have_freed_by_its_size_is_no_leak_at_any_rate() {
     let program = cc("leaves_sized.cc", &["-pthread"]);
     for rate in ["12", "16", "19"] {
-        let conf = format!("prof_leak_error:true,prof_leak:true,lg_prof_sample:{rate}");
+        let conf = format!("prof_active:false,prof_leak_error:true,lg_prof_sample:{rate}");
         let output = Run::preloaded(&program).conf(&conf).output();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(ending(output.status), "exit 0", "{rate}: {errors}");
