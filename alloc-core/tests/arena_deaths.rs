@@ -23,6 +23,11 @@ fn large_block_of_a_destroyed_arena() {
 }
 
 #[test]
+fn query_of_a_block_of_a_destroyed_arena() {
+    dies("query", "");
+}
+
+#[test]
 #[ignore = "the scenarios of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
@@ -31,9 +36,10 @@ fn child() {
     let arena = arenas::create().expect("an arena");
     let size = if name == "large" { 100_000 } else { 100 };
     let block = raw::allocate(size, Flags::NONE.arena(arena));
-    let text = format!("invalid free of {block:p}: discarded when arena {arena} was reset or");
+    let act = if name == "query" { "query" } else { "free" };
+    let text = format!("invalid {act} of {block:p}: discarded when arena {arena} was reset or");
     tell(&format!("{text} destroyed"));
-    if name != "large" {
+    if name != "large" && name != "query" {
         free(block);
     }
     let ended = if name == "reset" {
@@ -46,6 +52,10 @@ fn child() {
     assert!(ended);
     if name == "large" {
         free(block);
+    }
+    if name == "query" {
+        // SAFETY: none. This is the mistake that is tested.
+        let _never = unsafe { raw::usable_size(block) };
     }
     flush_thread_cache();
     panic!("{name} survived");

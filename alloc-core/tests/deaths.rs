@@ -39,7 +39,6 @@ deaths!(
     interior_among_scattered_ones,
     double_free_past_the_caches,
     double_free_of_a_large_block,
-    realloc_of_a_freed_large_block,
     double_free_of_a_large_block_by_size,
     double_free_of_a_kept_block,
     foreign_stack,
@@ -59,12 +58,6 @@ deaths!(
     wrong_size_too_large,
     wrong_size_too_small,
     wrong_size_of_a_large_block,
-    query_of_the_stack,
-    query_of_an_inner_address,
-    query_inside_a_large_block,
-    query_of_a_freed_large_block,
-    realloc_of_a_foreign_pointer,
-    resize_of_a_foreign_pointer,
 );
 
 /// Frees a block by look-up.
@@ -87,11 +80,6 @@ fn free_uncached(address: usize) {
     };
 }
 
-fn query(address: usize) -> usize {
-    // SAFETY: none. This is the mistake that is tested.
-    unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(address)) }
-}
-
 fn malloc(size: usize) -> usize {
     let ptr = raw::malloc(size);
     assert!(!ptr.is_null());
@@ -106,10 +94,6 @@ fn warm(size: usize) {
 fn foreign_free(address: usize) {
     tell(&format!("invalid free of {address:#x}: not memory of this allocator"));
     free(address);
-}
-
-fn foreign_query(address: usize) {
-    tell(&format!("invalid query of {address:#x}: not a block of this allocator"));
 }
 
 mod scenes {
@@ -205,21 +189,6 @@ mod scenes {
         tell(&format!("double free of {:#x} (arena 0)", blocks[1]));
         free_sized(blocks[1], 100_000);
         free_sized(blocks[1], 100_000);
-    }
-
-    pub(super) fn realloc_of_a_freed_large_block() {
-        let block = freed_query();
-        // SAFETY: none. This is the mistake that is tested.
-        let _never = unsafe { raw::realloc(std::ptr::with_exposed_provenance_mut(block), 10) };
-    }
-
-    fn freed_query() -> usize {
-        let block = malloc(1 << 20);
-        free(block);
-        tell(&format!(
-            "use after free of {block:#x}: realloc or a query of a freed block (arena 0)"
-        ));
-        block
     }
 
     pub(super) fn double_free_of_a_kept_block() {
@@ -359,41 +328,5 @@ mod scenes {
         free_sized(block, 100);
         wrong_size(block, 112, "size 114688, arena 0");
         flush_thread_cache();
-    }
-
-    pub(super) fn query_of_the_stack() {
-        let here = [0u64; 4];
-        let here = (&raw const here).expose_provenance();
-        foreign_query(here);
-        query(here);
-    }
-
-    pub(super) fn query_of_an_inner_address() {
-        let block = malloc(100);
-        foreign_query(block + 8);
-        query(block + 8);
-    }
-
-    pub(super) fn query_inside_a_large_block() {
-        let block = malloc(1 << 20);
-        foreign_query(block + 4096);
-        query(block + 4096);
-    }
-
-    pub(super) fn query_of_a_freed_large_block() {
-        query(freed_query());
-    }
-
-    pub(super) fn realloc_of_a_foreign_pointer() {
-        foreign_query(0x10_0000);
-        // SAFETY: none. This is the mistake that is tested.
-        let _never = unsafe { raw::realloc(std::ptr::with_exposed_provenance_mut(0x10_0000), 10) };
-    }
-
-    pub(super) fn resize_of_a_foreign_pointer() {
-        let ptr = std::ptr::with_exposed_provenance_mut(0x10_0000);
-        foreign_query(0x10_0000);
-        // SAFETY: none. This is the mistake that is tested.
-        let _never = unsafe { raw::resize_in_place(ptr, 10, 0, Flags::NONE) };
     }
 }

@@ -1,5 +1,6 @@
 /* A program whose handler of SIGABRT allocates, as a crash reporter does: death_handler SIZE WHERE.
- * WHERE says what finds that a block was freed twice. */
+ * WHERE says what finds that a block was freed twice. If it is `busy`, that is the exit, and two threads request and
+ * free 3 GiB while the handler waits. */
 #include <execinfo.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 static char *kept;
+static volatile int is_handled;
 
 static void say(const char *text) {
   if (write(2, text, strlen(text)) < 0)
@@ -33,7 +35,29 @@ static void *in_thread(void *block) {
   return NULL;
 }
 
+static pthread_t busy[2];
+
+static void *is_busy(void *unused) {
+  for (long n = 0; n < 25000; n++) {
+    char *block = malloc(60000 + n % 7 * 10000), *aligned = aligned_alloc(4096, 4096);
+    check(block != NULL && aligned != NULL, "malloc of a busy thread");
+    block[0] = aligned[0] = 1;
+    free(aligned);
+    free(block);
+  }
+  return unused;
+}
+
+static void *begins_late(void *unused) {
+  while (!is_handled)
+    usleep(100);
+  return is_busy(unused);
+}
+
 static void handler(int signal_number) {
+  is_handled = 1;
+  for (int n = 0; n < 2 && busy[n] != 0; n++)
+    pthread_join(busy[n], NULL);
   void *frames[50];
   char **names = backtrace_symbols(frames, backtrace(frames, 50));
   check(names != NULL, "backtrace_symbols");
@@ -90,6 +114,9 @@ int main(int count, char **words) {
   void *frames[2];
   backtrace(frames, 2); /* loads the library that it needs */
   signal(SIGABRT, handler);
+  if (strcmp(words[2], "busy") == 0)
+    for (int n = 0; n < 2; n++)
+      pthread_create(&busy[n], NULL, begins_late, NULL);
   if (strcmp(words[2], "thread") == 0) {
     pthread_t thread;
     pthread_create(&thread, NULL, twice, (void *)size);

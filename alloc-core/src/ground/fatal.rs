@@ -152,10 +152,14 @@ pub(crate) fn double_free_of_pages(address: usize, arena: u32) -> ! {
 #[cold]
 #[inline(never)]
 pub(crate) fn unused_free(address: usize, arena: u32) -> ! {
-    let mut line = begin("invalid free", address);
+    die(&mut about_unused("invalid free", address, arena))
+}
+
+fn about_unused(what: &str, address: usize, arena: u32) -> Words {
+    let mut line = begin(what, address);
     line.text(": in unused memory (arena ").number(u64::from(arena));
     line.text("), freed before or never a block");
-    die(&mut line)
+    line
 }
 
 /// The freed pointer is not memory of this allocator.
@@ -172,19 +176,27 @@ pub(crate) fn foreign_free(address: usize) -> ! {
 #[cold]
 #[inline(never)]
 pub(crate) fn discarded_free(address: usize, arena: u32) -> ! {
-    let mut line = begin("invalid free", address);
+    die(&mut about_discarded("invalid free", address, arena))
+}
+
+fn about_discarded(what: &str, address: usize, arena: u32) -> Words {
+    let mut line = begin(what, address);
     line.text(": discarded when arena ").number(u64::from(arena)).text(" was reset or destroyed");
-    die(&mut line)
+    line
 }
 
 /// The freed pointer lies inside a block, not at its beginning.
 #[cold]
 #[inline(never)]
 pub(crate) fn interior_free(address: usize, block: usize, at: Place) -> ! {
-    let mut line = begin("invalid free", address);
+    die_of_free(&mut about_interior("invalid free", address, block, at), at)
+}
+
+fn about_interior(what: &str, address: usize, block: usize, at: Place) -> Words {
+    let mut line = begin(what, address);
     line.text(": inside the block ").address(block);
     place(&mut line, at);
-    die_of_free(&mut line, at)
+    line
 }
 
 /// A sized free gave a size of another class than the block's.
@@ -289,6 +301,27 @@ pub(crate) fn foreign_query(address: usize) -> ! {
     let mut line = begin("invalid query", address);
     line.text(": not a block of this allocator");
     die(&mut line)
+}
+
+/// A query (usable size, realloc) got a pointer that lies inside a block.
+#[cold]
+#[inline(never)]
+pub(crate) fn interior_query(address: usize, block: usize, at: Place) -> ! {
+    die(&mut about_interior("invalid query", address, block, at))
+}
+
+/// A query (usable size, realloc) got a pointer into pages that are not in use.
+#[cold]
+#[inline(never)]
+pub(crate) fn unused_query(address: usize, arena: u32) -> ! {
+    die(&mut about_unused("invalid query", address, arena))
+}
+
+/// A query (usable size, realloc) got a block of an arena that was reset or destroyed.
+#[cold]
+#[inline(never)]
+pub(crate) fn discarded_query(address: usize, arena: u32) -> ! {
+    die(&mut about_discarded("invalid query", address, arena))
 }
 
 /// A query (usable size, realloc) got a large block that is free.

@@ -20,4 +20,6 @@ pub(crate) mod gate;
 pub(crate) mod helper_state;
 pub(crate) mod bits;
 #[cfg_attr(loom, allow(unsafe_code))]
+pub(crate) mod number_stack;
+#[cfg_attr(loom, allow(unsafe_code))]
 pub(crate) mod published;

@@ -66,9 +66,15 @@ fn reject(entry: Entry, class: SizeClass, address: usize) -> ! {
 #[cold]
 #[inline(never)]
 pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
+    fatal::interior_free(address, block_around(slab, address), slab.place())
+}
+
+/// Returns the address of the slab's block that an address lies in. What lies behind the last block
+/// counts as a part of it.
+fn block_around(slab: &Slab, address: usize) -> usize {
     let class = slab.class();
     let slot = class.slot_around(address.wrapping_sub(slab.base())).min(class.slots() - 1);
-    fatal::interior_free(address, slab.base() + slot * class.size(), slab.place())
+    slab.base() + slot * class.size()
 }
 
 /// Ends the process for a pointer into no slab: in a large block, freed before, or foreign.
@@ -109,11 +115,22 @@ fn free_again(extent: &Extent, address: usize, place: Place) -> ! {
 #[cold]
 #[inline(never)]
 pub(crate) fn no_block(address: usize) -> ! {
-    let extent = page_map::extent_around(address).filter(|_| address.is_multiple_of(PAGE));
-    match extent.filter(|extent| extent.state.get() != ExtentState::Active) {
-        Some(extent) => fatal::freed_query(address, extent.arena()),
-        None => fatal::foreign_query(address),
+    let entry = page_map::lookup(address);
+    if let Some(slab) = Slab::of(entry) {
+        fatal::interior_query(address, block_around(slab, address), slab.place());
     }
+    if let Some(arena) = entry.dead_arena() {
+        fatal::discarded_query(address, arena);
+    }
+    let Some(extent) = page_map::extent_around(address) else { fatal::foreign_query(address) };
+    if extent.state.get() == ExtentState::Active {
+        let place = Place { size: extent.bytes(), arena: extent.arena(), owner: None };
+        fatal::interior_query(address, extent.base(), place);
+    }
+    if address.is_multiple_of(PAGE) {
+        fatal::freed_query(address, extent.arena());
+    }
+    fatal::unused_query(address, extent.arena())
 }
 
 /// Ends the process for blocks whose bits are set already.
