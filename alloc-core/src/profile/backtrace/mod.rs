@@ -18,6 +18,8 @@ mod cursor;
 mod checked;
 mod machine;
 mod rule;
+mod callers;
+mod last_walk;
 mod frame_program;
 mod modules;
 mod tables;
@@ -25,6 +27,7 @@ mod code_place;
 pub(crate) mod messages;
 
 use crate::ground::os;
+use callers::Callers;
 #[cfg(test)]
 pub(crate) use checked::testing as depths;
 use checked::{Checked, LONG_FRAME};
@@ -34,6 +37,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use last_walk::Known;
 use machine::{FRAME_WORDS, LONGEST_CALL, Registers, ends_in_call, stripped};
 pub(crate) use modules::Heap;
 use modules::Module;
@@ -119,6 +123,7 @@ pub(crate) fn own_module(heap: Heap) {
     {
         OWN_MODULE.store(own.begin, Relaxed);
         TABLE.clear();
+        last_walk::forget();
     }
 }
 
@@ -142,36 +147,48 @@ pub(crate) const fn room<const N: usize>() -> [MaybeUninit<usize>; N] {
 /// which come first.
 #[inline(never)]
 pub(crate) fn take(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
-    walk(Callers::new(stack, most)).found()
+    walk(Callers::new(stack, most), Known::of_thread()).found()
 }
 
 /// As [`take`], but returns none if no frame of the allocator is on the stack.
 #[inline(never)]
 pub(crate) fn take_of_calls(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
-    let callers = walk(Callers::new(stack, most));
+    let callers = walk(Callers::new(stack, most), Known::nothing());
     if callers.has_own { callers.found() } else { &mut [] }
 }
 
 #[inline(always)]
-fn walk(callers: Callers<'_>) -> Callers<'_> {
-    walk_from(Registers::here(), callers)
+fn walk(callers: Callers<'_>, known: Known) -> Callers<'_> {
+    walk_from(Registers::here(), callers, known)
 }
 
 #[inline(always)]
-fn walk_from(mut at: Registers, mut callers: Callers<'_>) -> Callers<'_> {
+fn walk_from(mut at: Registers, mut callers: Callers<'_>, mut known: Known) -> Callers<'_> {
     let mut checked = Checked::new(at.stack);
     let mut place = 0;
     // A return address of 0 or 1 is none.
     while at.back > 1 {
-        let known = TABLE.get_next(&mut place, at.back);
-        let rule = known.unwrap_or_else(|| new_rule_of(at.back));
-        if !callers.see(at.back, rule.is_own()) {
+        let is_known = known.has(&at, checked.end);
+        if is_known {
+            let Some(last) = known.follow(at.frame, &mut callers) else { break };
+            at = last;
+        }
+        let kept = TABLE.get_next(&mut place, at.back);
+        let rule = kept.unwrap_or_else(|| new_rule_of(at.back));
+        if !is_known && !callers.see(at.back, rule.is_own()) {
             break;
         }
-        let plain = rule.plain().and_then(|step| follow_plain(&at, step, checked.end));
-        let Some(next) = plain.or_else(|| caller(&at, rule, &mut checked)) else { break };
+        let plain = rule.plain();
+        let next = plain.and_then(|step| follow_plain(&at, step, checked.end));
+        // Rules that are not kept may be others the next time.
+        if kept.is_some() {
+            known.note(&at, rule.is_own(), plain.zip(next));
+        }
+        let next = next.or_else(|| caller(&at, rule, &mut checked));
+        let Some(next) = next else { break };
         at = next;
     }
+    known.end();
     callers
 }
 
@@ -196,46 +213,6 @@ pub(crate) unsafe fn take_by(
         }
     }
     callers.found()
-}
-
-/// Return addresses that are being collected.
-struct Callers<'a> {
-    stack: &'a mut [MaybeUninit<usize>],
-    most: usize,
-    /// Those that were taken, at the first places.
-    count: usize,
-    frames: usize,
-    /// Whether a frame of the allocator was seen.
-    has_own: bool,
-}
-
-impl<'a> Callers<'a> {
-    fn new(stack: &'a mut [MaybeUninit<usize>], most: usize) -> Callers<'a> {
-        Callers { stack, most, count: 0, frames: 0, has_own: false }
-    }
-
-    /// Takes the return address of one more frame. Returns whether others are wanted.
-    #[inline(always)]
-    fn see(&mut self, back: usize, is_own: bool) -> bool {
-        // Behind the allocator's own frames come none but in functions that it has called.
-        if self.count == self.most && self.has_own && !is_own {
-            return false;
-        }
-        if let Some(place) = self.stack.get_mut(self.count) {
-            place.write(back);
-        }
-        // The first address is in this file.
-        self.count = if is_own || self.frames == 0 { 0 } else { self.count + 1 };
-        self.has_own |= is_own;
-        self.frames += 1;
-        self.frames < DEEPEST && self.count < self.stack.len()
-    }
-
-    fn found(self) -> &'a mut [usize] {
-        let taken = self.stack.get_mut(..self.count.min(self.most)).unwrap_or_default();
-        // SAFETY: `see` has written each place before it counted it.
-        unsafe { taken.assume_init_mut() }
-    }
 }
 
 /// Returns the registers of the caller, or `None` if there is none.

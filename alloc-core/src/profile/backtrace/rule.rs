@@ -160,7 +160,13 @@ impl Plain {
     /// Returns what the CFA is counted from, of the stack pointer and the frame pointer.
     #[inline(always)]
     pub(super) fn base(self, stack: usize, frame: usize) -> usize {
-        if self.0 & BY_FRAME == 0 { stack } else { frame }
+        if self.is_by_frame() { frame } else { stack }
+    }
+
+    /// Returns whether the CFA is counted from the frame pointer.
+    #[inline(always)]
+    pub(super) fn is_by_frame(self) -> bool {
+        self.0 & BY_FRAME != 0
     }
 
     /// Returns the offset of the CFA.
