@@ -1,7 +1,7 @@
 //! What became of samples: the last ones that were taken (`opt.prof_recent_alloc_max`), and those
 //! that were freed while a log is kept (`prof.log_start`). Source: jemalloc(3).
 
-use super::backtrace::{self, MOST_OWN};
+use super::backtrace::{self, Call, MOST_OWN};
 use super::hooks::DEEPEST;
 use super::names::NameIndex;
 use super::sites::{self, Site};
@@ -246,7 +246,7 @@ fn note_end(
 /// memory for the stack.
 fn here() -> Option<Moment> {
     let mut room = backtrace::room::<{ DEEPEST + MOST_OWN }>();
-    let site = sites::site_beside(backtrace::take(&mut room, stack_depth::most()))?;
+    let site = sites::site_beside(backtrace::take(&mut room, stack_depth::most(), Call::Free))?;
     let (thread, name) = who();
     Some(Moment { time: os::nanoseconds(), thread, name, site })
 }

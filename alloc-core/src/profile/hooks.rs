@@ -3,7 +3,7 @@
 //! They run under no lock of the allocator, and the rules of
 //! [`callback`] hold for them.
 
-use super::backtrace::{self, MOST_OWN, Unwinder};
+use super::backtrace::{self, Call, MOST_OWN, Unwinder};
 use crate::ground::callback::{self, Callback};
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::marker::PhantomData;
@@ -131,7 +131,7 @@ pub(super) fn take_backtrace(
 #[inline(always)]
 fn walk(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
     let Some(unwind) = UNWINDER.get() else {
-        return backtrace::take(stack, most);
+        return backtrace::take(stack, most, Call::Allocation);
     };
     let mut found: &mut [usize] = &mut [];
     callback::run(Callback::Profiler, || {

@@ -6,7 +6,7 @@
 //! A thread whose buffer is full gives it to the sink before it goes on, and waits for other
 //! threads that do the same. So no event is lost unless the sink says that it could not take it.
 
-use super::backtrace;
+use super::backtrace::{self, Call};
 use super::event::{Event, What};
 use super::event_buffer::{self, Buffer, Held};
 use super::sites;
@@ -169,7 +169,11 @@ fn add(held: &mut Held, address: usize, what: What, time: Option<u64>) -> bool {
     if !IS_ON.load(Ordering::Acquire) {
         return false;
     }
-    let site = sites::site_beside(backtrace::take(held.stack(), stack_depth::most()));
+    let call = match what {
+        What::Allocated { .. } => Call::Allocation,
+        What::Freed { .. } => Call::Free,
+    };
+    let site = sites::site_beside(backtrace::take(held.stack(), stack_depth::most(), call));
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;
     let time = time.unwrap_or_else(os::nanoseconds);

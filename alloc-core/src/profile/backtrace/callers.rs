@@ -36,6 +36,15 @@ impl<'a> Callers<'a> {
         self.frames < DEEPEST && self.count < self.stack.len()
     }
 
+    /// Counts frames of the allocator, behind another frame that was seen.
+    #[inline(always)]
+    pub(super) fn count_own(&mut self, frames: usize) {
+        if frames > 0 {
+            (self.count, self.has_own) = (0, true);
+            self.frames += frames;
+        }
+    }
+
     /// Returns the places of further return addresses, of frames that are not the allocator's, as
     /// far as they are wanted for certain. A frame was seen before.
     #[inline(always)]

@@ -13,10 +13,10 @@
 //! In the end the new ones are moved to before the others. Frames that belong to no stack any more
 //! may stay among them: they are compared like all others, so they lead nowhere.
 
-use super::LONG_FRAME;
 use super::callers::Callers;
 use super::machine::{Registers, stripped};
-use super::rule::Plain;
+use super::rule::Packed;
+use super::{Call, LONG_FRAME};
 use crate::back::metadata;
 use crate::ground::os;
 use core::cell::UnsafeCell;
@@ -26,10 +26,18 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 /// the allocator's own ones.
 const FRAMES: usize = 128 + super::MOST_OWN;
 /// Records of threads, a power of two. A record is shared by threads, and the last one has it.
-const RECORDS: usize = 64;
+const RECORDS: usize = 256;
+/// Records of a thread for allocations, and for frees. Walks that begin at other stack pointers
+/// have others: the program called another function, or from another depth.
+const OF_CALL: usize = 4;
 
 static LAST: [AtomicPtr<LastWalk>; RECORDS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; RECORDS];
+
+/// After so many walks in a row with many new frames, which are more than half of the others, the
+/// next [`PAUSE`] ones do without a record, which costs less.
+const MOST_NEW: u32 = 4;
+const PAUSE: u32 = 60;
 
 /// Counts how often all frames were forgotten. Relaxed: it is changed before other threads begin.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
@@ -43,7 +51,7 @@ pub(super) fn forget() {
 #[derive(Clone, Copy)]
 struct Frame {
     at: Registers,
-    /// The words of the frame: where the caller's begins. 0: nothing is known of it.
+    /// The words of the frame: where the caller's begins. 0: nothing is known of it, or [`NONE`].
     words: u16,
     back: u16,
     /// [`IN_REGISTER`]: it has not changed.
@@ -53,15 +61,18 @@ struct Frame {
     is_own: bool,
 }
 
+/// The frame has no caller.
+const NONE: u16 = u16::MAX;
 const IN_REGISTER: u16 = u16::MAX;
 const _: () = assert!(LONG_FRAME / size_of::<usize>() < IN_REGISTER as usize);
 
 impl Frame {
     #[inline(always)]
-    fn new(at: &Registers, is_own: bool, step: Option<(Plain, Registers)>) -> Frame {
-        let Some((step, caller)) = step else {
-            let (words, back, frame, is_by_frame) = (0, 0, 0, false);
-            return Frame { at: *at, words, back, frame, is_by_frame, is_own };
+    fn new(at: &Registers, rule: Packed, caller: Option<Registers>) -> Frame {
+        let is_own = rule.is_own();
+        let Some((step, caller)) = rule.plain().zip(caller) else {
+            let words = if rule.is_end() { NONE } else { 0 };
+            return Frame { at: *at, words, back: 0, frame: 0, is_by_frame: false, is_own };
         };
         let words = (caller.stack.wrapping_sub(at.stack) / size_of::<usize>()) as u16;
         let place = |offset: isize| words.wrapping_add_signed(offset as i16);
@@ -81,7 +92,7 @@ impl Frame {
     #[inline(always)]
     fn lead_to(&self, caller: &Frame, frame: usize) -> Option<usize> {
         let bytes = usize::from(self.words) * size_of::<usize>();
-        if bytes == 0
+        if matches!(self.words, 0 | NONE)
             || self.at.stack.wrapping_add(bytes) != caller.at.stack
             || self.is_by_frame && self.at.frame != frame
         {
@@ -106,19 +117,48 @@ struct LastWalk {
     forgotten: AtomicU32,
     /// How many frames there are, at the end of the array.
     used: AtomicU32,
+    /// How many walks in a row had many new frames, up to [`MOST_NEW`].
+    new: AtomicU32,
+    /// How many walks do without the record from now on.
+    pause: AtomicU32,
     frames: UnsafeCell<[Frame; FRAMES]>,
 }
 
 impl LastWalk {
-    /// Returns the record of the calling thread. Returns `None` without memory.
+    /// Returns the record of the calling thread for a walk that begins at a stack pointer. Returns
+    /// `None` without memory.
     #[inline(always)]
-    fn of_thread() -> Option<&'static LastWalk> {
+    fn of_thread(call: Call, stack: usize) -> Option<&'static LastWalk> {
         // Fibonacci hashing: the records of threads lie at multiples of large powers of two.
-        let mixed = (os::thread_address() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let place = LAST.get(mixed as usize % RECORDS)?;
+        let mix = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let first = (mix(os::thread_address()) as usize * 2 + call as usize) * OF_CALL;
+        let place = LAST.get((first + mix(stack) as usize % OF_CALL) % RECORDS)?;
         // SAFETY: what is stored there is never unmapped. Acquire: pairs with the Release in
         // `make`.
         unsafe { place.load(Ordering::Acquire).as_ref() }.or_else(|| LastWalk::make(place))
+    }
+
+    /// Returns whether a walk does without the record.
+    #[inline(always)]
+    fn is_paused(&self) -> bool {
+        let left = self.pause.load(Ordering::Relaxed);
+        if left > 0 {
+            // Relaxed, and no more than a guess where threads share the record.
+            self.pause.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
+    }
+
+    /// Notes whether a walk had many new frames, if that is above 0. After a pause the first walk
+    /// finds the frames of an old one, so the second one decides.
+    #[inline(always)]
+    fn judge(&self, more_new: isize) {
+        let new = if more_new > 0 { self.new.load(Ordering::Relaxed) + 1 } else { 0 };
+        let is_enough = new >= MOST_NEW;
+        self.new.store(if is_enough { MOST_NEW - 2 } else { new }, Ordering::Relaxed);
+        if is_enough {
+            self.pause.store(PAUSE, Ordering::Relaxed);
+        }
     }
 
     #[cold]
@@ -135,31 +175,31 @@ impl LastWalk {
 
 /// What a walk knows of the one before.
 pub(super) struct Known {
-    record: Option<&'static LastWalk>,
+    record: &'static LastWalk,
     frames: &'static mut [Frame],
     /// The new frames, which are the first ones of the array.
     count: usize,
     /// Where the frames that are the same begin and end.
     run: usize,
     next: usize,
+    /// How many new frames there were, each counted twice, more than others.
+    more_new: isize,
     /// The highest stack pointer of all frames.
     highest: usize,
 }
 
 impl Known {
-    /// Knows nothing and notes nothing.
+    /// Returns what is known of the calling thread's last walk that began at a stack pointer like
+    /// this one. Returns `None` if the walk is to do without.
     #[inline(always)]
-    pub(super) fn nothing() -> Known {
-        Known { record: None, frames: &mut [], count: 0, run: 0, next: 0, highest: 0 }
-    }
-
-    /// Returns what is known of the calling thread's last walk.
-    #[inline(always)]
-    pub(super) fn of_thread() -> Known {
-        let Some(record) = LastWalk::of_thread() else { return Known::nothing() };
+    pub(super) fn of_thread(call: Call, stack: usize) -> Option<Known> {
+        let record = LastWalk::of_thread(call, stack)?;
+        if record.is_paused() {
+            return None;
+        }
         // A signal's handler may have interrupted a walk. Acquire: pairs with the Release in `end`.
         if record.is_taken.swap(true, Ordering::Acquire) {
-            return Known::nothing();
+            return None;
         }
         // SAFETY: this walk has taken the record.
         let frames = unsafe { &mut *record.frames.get() };
@@ -169,7 +209,8 @@ impl Known {
         }
         let begin = FRAMES.saturating_sub(record.used.load(Ordering::Relaxed) as usize);
         let highest = frames.last().map_or(0, |frame| frame.at.stack);
-        Known { record: Some(record), frames, count: 0, run: begin, next: begin, highest }
+        let (count, more_new) = (0, 0);
+        Some(Known { record, frames, count, run: begin, next: begin, more_new, highest })
     }
 
     /// Returns whether a frame is one of the last walk, from which nothing but words below `end` is
@@ -191,7 +232,8 @@ impl Known {
     }
 
     /// Goes on from the frame of [`Known::has`] for as long as the frames are those of the last
-    /// walk, which `callers` see. Returns the last one of them, or `None` if no more are wanted.
+    /// walk, which `callers` see. Returns the last one of them, or `None` if no more are wanted or
+    /// there are none.
     #[inline(always)]
     pub(super) fn follow(
         &mut self,
@@ -204,37 +246,49 @@ impl Known {
                 return None;
             }
             let mut last = known;
-            if !known.is_own {
-                let others = self.frames.get(self.next + 1..).unwrap_or_default().iter();
-                let mut count = 0;
-                for (caller, place) in others.zip(callers.places()) {
-                    if caller.is_own {
-                        break;
-                    }
-                    let Some(of_caller) = last.lead_to(caller, frame) else { break };
-                    place.write(caller.at.back);
-                    (last, frame, count) = (caller, of_caller, count + 1);
-                }
-                callers.count_written(count);
-                self.next += count;
+            let mut others = self.frames.get(self.next + 1..).unwrap_or_default();
+            // First a run of the allocator's own frames, then one of others.
+            let mut count = 0;
+            while let Some((caller, rest)) = others.split_first()
+                && caller.is_own
+                && let Some(of_caller) = last.lead_to(caller, frame)
+            {
+                (last, others, frame, count) = (caller, rest, of_caller, count + 1);
             }
+            callers.count_own(count);
+            let mut followed = count;
+            count = 0;
+            for (caller, place) in others.iter().zip(callers.places()) {
+                if caller.is_own {
+                    break;
+                }
+                let Some(of_caller) = last.lead_to(caller, frame) else { break };
+                place.write(caller.at.back);
+                (last, frame, count) = (caller, of_caller, count + 1);
+            }
+            callers.count_written(count);
+            followed += count;
+            self.next += followed;
+            self.more_new -= followed.cast_signed();
             let caller = self.frames.get(self.next + 1);
             match caller.and_then(|caller| last.lead_to(caller, frame)) {
                 Some(of_caller) => (self.next, frame) = (self.next + 1, of_caller),
+                None if last.words == NONE => return None,
                 None => return Some(Registers { frame, ..last.at }),
             }
         }
     }
 
-    /// Notes a frame, and the step from it to that of its caller, if one is known. Frames are noted
-    /// the innermost first.
+    /// Notes a frame with its rule, which stays true, and its caller's frame, if a plain step leads
+    /// there. Frames are noted the innermost first.
     #[inline(always)]
-    pub(super) fn note(&mut self, at: &Registers, is_own: bool, step: Option<(Plain, Registers)>) {
-        if step.is_none() && self.run != self.next {
+    pub(super) fn note(&mut self, at: &Registers, rule: Packed, caller: Option<Registers>) {
+        if caller.is_none() && self.run != self.next {
             // The outermost one, which is known.
             return;
         }
         self.leave_run();
+        self.more_new += 2;
         if self.frames.get(self.next).is_some_and(|next| next.at.stack == at.stack) {
             // What is noted takes its place.
             self.next += 1;
@@ -247,7 +301,7 @@ impl Known {
         if self.count >= self.next || !is_above {
             return;
         }
-        *free = Frame::new(at, is_own, step);
+        *free = Frame::new(at, rule, caller);
         self.count += 1;
     }
 
@@ -270,7 +324,8 @@ impl Known {
     /// Keeps the frames of this walk for the next one.
     #[inline(always)]
     pub(super) fn end(mut self) {
-        let Some(record) = self.record else { return };
+        let record = self.record;
+        record.judge(self.more_new);
         let begin = self.move_together();
         record.used.store(FRAMES.saturating_sub(begin) as u32, Ordering::Relaxed);
         // Release: pairs with the Acquire in `of_thread`.
@@ -291,7 +346,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::super::rule::{Base, Rule, Step};
-    use super::super::{DEEPEST, room, walk_from};
+    use super::super::{DEEPEST, room, walk_from, walk_with};
     use super::*;
     use std::boxed::Box;
     use std::vec::Vec;
@@ -300,16 +355,19 @@ mod tests {
     /// as one does that knows nothing.
     #[inline(never)]
     fn both_ways() -> [Vec<usize>; 2] {
-        let walk = |known: Known| {
-            let mut stack = room::<DEEPEST>();
-            walk_from(Registers::here(), Callers::new(&mut stack, DEEPEST), known).found().to_vec()
+        let walk = |known: Option<Known>| {
+            let (mut stack, here) = (room::<DEEPEST>(), Registers::here());
+            let callers = Callers::new(&mut stack, DEEPEST);
+            let callers = match known {
+                Some(known) => walk_with(known, here, callers),
+                None => walk_from(here, callers),
+            };
+            // The first addresses are in these functions.
+            callers.found()[2..].to_vec()
         };
-        // The first address is in this function.
-        [true, false].map(|knows| {
-            let mut found = walk(if knows { Known::of_thread() } else { Known::nothing() });
-            found.remove(0);
-            found
-        })
+        let stack = Registers::here().stack;
+        LastWalk::of_thread(Call::Free, stack).expect("a record").pause.store(0, Ordering::Relaxed);
+        [Known::of_thread(Call::Free, stack), None].map(walk)
     }
 
     const MOST: usize = 3000;
@@ -355,10 +413,33 @@ mod tests {
     }
 
     #[test]
+    fn walks_with_mostly_new_frames_do_without_the_record_for_a_time() {
+        // SAFETY: zeroes are a record without frames.
+        let record = unsafe { Box::<LastWalk>::new_zeroed().assume_init() };
+        let walk = |more_new| {
+            let is_paused = record.is_paused();
+            if !is_paused {
+                record.judge(more_new);
+            }
+            is_paused
+        };
+        let paused = |more_new| (0..1000).filter(|_| walk(more_new)).count();
+        assert_eq!([walk(1), walk(1), walk(1), walk(0)], [false; 4]);
+        assert_eq!(
+            [walk(9), walk(9), walk(9), walk(9), walk(-5)],
+            [false, false, false, false, true]
+        );
+        // The rest of the pause, and then two walks after each.
+        assert_eq!(paused(1), 59 + (1000 - 59) / 62 * 60 + (1000 - 59) % 62 - 2);
+        record.pause.store(60, Ordering::Relaxed);
+        assert_eq!(paused(-1), 60, "it is used again");
+    }
+
+    #[test]
     fn a_walk_that_interrupts_another_one_is_right() {
         let [known, plain] = both_ways();
         assert_eq!(known, plain);
-        let interrupted = Known::of_thread();
+        let interrupted = Known::of_thread(Call::Free, Registers::here().stack).expect("a record");
         let [other, plain] = both_ways();
         assert_eq!(other, plain);
         interrupted.end();
@@ -386,7 +467,10 @@ mod tests {
                 is_own: n == own,
             };
             let frames = Box::leak(Box::new([0, 1, 2].map(frame)));
-            let known = Known { frames, highest: base + 128, ..Known::nothing() };
+            // SAFETY: zeroes are a record without frames.
+            let record = Box::leak(unsafe { Box::<LastWalk>::new_zeroed().assume_init() });
+            let (count, run, next, more_new, highest) = (0, 0, 0, 0, base + 128);
+            let known = Known { record, frames, count, run, next, more_new, highest };
             for n in 0..2 {
                 (words[n * 8 + 7], words[n * 8 + 6]) = (BACKS[n + 1], 71 + n);
             }
@@ -422,6 +506,9 @@ mod tests {
         let mut world = World::new(false, 9);
         world.known.frames[1].at.stack += 8;
         assert_eq!(world.follow(70), (BACKS[..1].to_vec(), Some(70)), "there is one in between");
+        let mut world = World::new(false, 9);
+        world.known.frames[2].words = NONE;
+        assert_eq!(world.follow(70), (BACKS.to_vec(), None), "there is no other");
     }
 
     #[test]
@@ -443,8 +530,8 @@ mod tests {
         let at = |back, stack| Registers { back, stack, frame: 0 };
         let backs = |known: &Known| known.frames.iter().map(|f| f.at.back).collect::<Vec<_>>();
         assert!(!world.known.has(&at(0x5000, stack + 32), stack + 128));
-        world.known.note(&at(0x5000, stack + 32), false, None);
-        world.known.note(&at(0x5001, stack + 32), false, None);
+        world.known.note(&at(0x5000, stack + 32), Rule::Unknown.pack(), None);
+        world.known.note(&at(0x5001, stack + 32), Rule::Unknown.pack(), None);
         assert_eq!(backs(&world.known), [0x5000, 0x2000, 0x3000], "in the order of addresses");
         assert!(world.known.has(&at(BACKS[2], stack + 128), stack + 128));
         assert_eq!(world.known.move_together(), 1);
@@ -470,8 +557,8 @@ mod tests {
             Registers { back: 0x7000, stack: stack + 16, frame: 5 },
         );
         let (base, frame, back) = (Base::Frame, None, Some(-1));
-        let step = Rule::Step(Step { base, offset: 16, frame, back, is_own: false });
-        world.known.note(&at, true, step.pack().plain().map(|step| (step, caller)));
+        let step = Rule::Step(Step { base, offset: 16, frame, back, is_own: true });
+        world.known.note(&at, step.pack(), Some(caller));
         assert_eq!((world.known.count, world.known.move_together()), (3, 0));
         let last = world.known.frames[2];
         assert_eq!((last.at, last.words, last.back, last.frame), (at, 2, 1, IN_REGISTER));

@@ -1,7 +1,7 @@
 //! The callers that messages name.
 
 use super::machine::Registers;
-use super::{Callers, Known, MOST_OWN, room, take, walk_from};
+use super::{Callers, MOST_OWN, room, walk_from};
 use crate::ground::signal;
 use crate::ground::trace::{TRACE, Trace, Walk};
 
@@ -10,7 +10,8 @@ pub(crate) static WALK: Walk = Walk { here, at };
 
 fn here(trace: &mut Trace) {
     let mut stack = room::<{ TRACE + MOST_OWN }>();
-    copy(take(&mut stack, TRACE), trace);
+    let callers = Callers::new(&mut stack, TRACE);
+    copy(walk_from(Registers::here(), callers).found(), trace);
 }
 
 fn at(registers: &signal::Registers, trace: &mut Trace) {
@@ -18,7 +19,7 @@ fn at(registers: &signal::Registers, trace: &mut Trace) {
     let back = registers.instruction.wrapping_add(1);
     let first = Registers { back, stack: registers.stack, frame: registers.frame };
     let mut stack = room::<{ TRACE + MOST_OWN }>();
-    copy(walk_from(first, Callers::new(&mut stack, TRACE), Known::nothing()).found(), trace);
+    copy(walk_from(first, Callers::new(&mut stack, TRACE)).found(), trace);
 }
 
 fn copy(found: &[usize], trace: &mut Trace) {

@@ -142,31 +142,55 @@ pub(crate) const fn room<const N: usize>() -> [MaybeUninit<usize>; N] {
     [const { MaybeUninit::uninit() }; N]
 }
 
+/// What the program called.
+#[derive(Clone, Copy)]
+pub(crate) enum Call {
+    Allocation,
+    Free,
+}
+
 /// Returns at most `most` return addresses of the calling thread's callers, the innermost first,
 /// without the allocator's own frames. `stack` must have room for own frames too ([`MOST_OWN`]),
 /// which come first.
 #[inline(never)]
-pub(crate) fn take(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
-    walk(Callers::new(stack, most), Known::of_thread()).found()
+pub(crate) fn take(stack: &mut [MaybeUninit<usize>], most: usize, call: Call) -> &mut [usize] {
+    let (here, callers) = (Registers::here(), Callers::new(stack, most));
+    match Known::of_thread(call, here.stack) {
+        Some(known) => walk_with(known, here, callers).found(),
+        None => walk_from(here, callers).found(),
+    }
 }
 
 /// As [`take`], but returns none if no frame of the allocator is on the stack.
 #[inline(never)]
 pub(crate) fn take_of_calls(stack: &mut [MaybeUninit<usize>], most: usize) -> &mut [usize] {
-    let callers = walk(Callers::new(stack, most), Known::nothing());
+    let callers = walk_from(Registers::here(), Callers::new(stack, most));
     if callers.has_own { callers.found() } else { &mut [] }
 }
 
 #[inline(always)]
-fn walk(callers: Callers<'_>, known: Known) -> Callers<'_> {
-    walk_from(Registers::here(), callers, known)
-}
-
-#[inline(always)]
-fn walk_from(mut at: Registers, mut callers: Callers<'_>, mut known: Known) -> Callers<'_> {
+fn walk_from(mut at: Registers, mut callers: Callers<'_>) -> Callers<'_> {
     let mut checked = Checked::new(at.stack);
     let mut place = 0;
     // A return address of 0 or 1 is none.
+    while at.back > 1 {
+        let known = TABLE.get_next(&mut place, at.back);
+        let rule = known.unwrap_or_else(|| new_rule_of(at.back));
+        if !callers.see(at.back, rule.is_own()) {
+            break;
+        }
+        let plain = rule.plain().and_then(|step| follow_plain(&at, step, checked.end));
+        let Some(next) = plain.or_else(|| caller(&at, rule, &mut checked)) else { break };
+        at = next;
+    }
+    callers
+}
+
+/// As [`walk_from`], with what is known of a walk before.
+#[inline(always)]
+fn walk_with(mut known: Known, mut at: Registers, mut callers: Callers<'_>) -> Callers<'_> {
+    let mut checked = Checked::new(at.stack);
+    let mut place = 0;
     while at.back > 1 {
         let is_known = known.has(&at, checked.end);
         if is_known {
@@ -175,17 +199,17 @@ fn walk_from(mut at: Registers, mut callers: Callers<'_>, mut known: Known) -> C
         }
         let kept = TABLE.get_next(&mut place, at.back);
         let rule = kept.unwrap_or_else(|| new_rule_of(at.back));
-        if !is_known && !callers.see(at.back, rule.is_own()) {
-            break;
-        }
-        let plain = rule.plain();
+        let is_wanted = is_known || callers.see(at.back, rule.is_own());
+        let plain = rule.plain().filter(|_| is_wanted);
         let next = plain.and_then(|step| follow_plain(&at, step, checked.end));
         // Rules that are not kept may be others the next time.
         if kept.is_some() {
-            known.note(&at, rule.is_own(), plain.zip(next));
+            known.note(&at, rule, next);
         }
-        let next = next.or_else(|| caller(&at, rule, &mut checked));
-        let Some(next) = next else { break };
+        if !is_wanted {
+            break;
+        }
+        let Some(next) = next.or_else(|| caller(&at, rule, &mut checked)) else { break };
         at = next;
     }
     known.end();
@@ -375,7 +399,8 @@ mod tests {
     #[inline(always)]
     fn take(stack: &mut [usize], most: usize) -> usize {
         let mut room = room::<DEEPEST>();
-        let found = super::take(room.get_mut(..stack.len()).expect("less room"), most);
+        let found =
+            super::take(room.get_mut(..stack.len()).expect("less room"), most, Call::Allocation);
         stack.iter_mut().zip(found.iter()).for_each(|(place, back)| *place = *back);
         found.len()
     }

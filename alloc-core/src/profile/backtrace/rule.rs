@@ -145,6 +145,12 @@ impl Packed {
         self.0.get() & OWN != 0
     }
 
+    /// Returns whether there is no caller.
+    #[inline(always)]
+    pub(super) fn is_end(self) -> bool {
+        self.0.get() == END
+    }
+
     /// Returns the rule as a plain step, if it is one.
     #[inline(always)]
     pub(super) fn plain(self) -> Option<Plain> {
@@ -326,7 +332,7 @@ mod tests {
             let rule = Rule::Step(Step { base, offset, frame, back, is_own });
             prop_assert_eq!(rule.pack().rule(), rule);
             prop_assert_eq!(rule.fitting(), rule);
-            prop_assert_eq!(rule.pack().is_own(), is_own);
+            prop_assert!(rule.pack().is_own() == is_own && !rule.pack().is_end());
             if let Some(plain) = rule.pack().plain() {
                 let base_of = if base == Base::Stack { 1 } else { 2 };
                 prop_assert_eq!(plain.base(1, 2), base_of);
