@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What the sealed word at the start of core data says: five letters, and the number of the layout,
 /// which changes when the layout does.
-const INTACT: u64 = 0x72_6567_696f << 4 | 2;
+const INTACT: u64 = 0x72_6567_696f << 4 | 4;
 
 /// What it says in a region for debugging, whose blocks have another layout.
 const INTACT_DEBUG: u64 = INTACT + 1;

@@ -15,8 +15,10 @@ const VALUE_BITS: u32 = 64 - TAG_BITS;
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 const GRANULE_SHIFT: u32 = GRANULE.trailing_zeros();
 
-/// How far behind its place a word that is sealed apart seems to lie. No word lies there.
+/// How far behind its place a word that is sealed apart seems to lie, and how far a link. No word
+/// lies there.
 const APART: usize = 1;
+const LINK: usize = 2;
 
 /// Odd numbers without structure: the golden ratio, and the one of splitmix64.
 const TAG_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -70,32 +72,39 @@ impl Words {
     /// Returns the value of a sealed word, or `None` if it was overwritten.
     #[inline]
     pub(crate) fn unseal(self, at: usize) -> Option<u64> {
-        let word = self.read(at);
-        let value = word & VALUE_MASK;
-        (word >> VALUE_BITS == self.tag(at, value)).then_some(value)
+        self.unseal_as(at, 0)
     }
 
     /// Writes a value of at most 44 bits, and its seal.
     #[inline]
     pub(crate) fn seal(self, at: usize, value: u64) {
-        let value = value & VALUE_MASK;
-        self.write(at, value | self.tag(at, value) << VALUE_BITS);
+        self.seal_as(at, value, 0);
     }
 
     /// As [`Words::unseal`], of a word that was sealed apart: none that was sealed at the same
-    /// place otherwise, as a link that was there before, is taken for it.
+    /// place otherwise is taken for it.
     #[inline]
     pub(crate) fn unseal_apart(self, at: usize) -> Option<u64> {
-        let word = self.read(at);
-        let value = word & VALUE_MASK;
-        (word >> VALUE_BITS == self.tag(at + APART, value)).then_some(value)
+        self.unseal_as(at, APART)
     }
 
     /// As [`Words::seal`], for [`Words::unseal_apart`].
     #[inline]
     pub(crate) fn seal_apart(self, at: usize, value: u64) {
+        self.seal_as(at, value, APART);
+    }
+
+    #[inline]
+    fn unseal_as(self, at: usize, kind: usize) -> Option<u64> {
+        let word = self.read(at);
+        let value = word & VALUE_MASK;
+        (word >> VALUE_BITS == self.tag(at + kind, value)).then_some(value)
+    }
+
+    #[inline]
+    fn seal_as(self, at: usize, value: u64, kind: usize) {
         let value = value & VALUE_MASK;
-        self.write(at, value | self.tag(at + APART, value) << VALUE_BITS);
+        self.write(at, value | self.tag(at + kind, value) << VALUE_BITS);
     }
 
     /// Makes a sealed word invalid: its tag gets another bit.
@@ -115,15 +124,18 @@ impl Words {
     }
 
     /// Returns the distance that a sealed link holds, or `None` if it was overwritten.
+    ///
+    /// Links stay in memory that is handed out, where headers of blocks are looked for. None is
+    /// taken for another word, and no other word for a link.
     #[inline]
     pub(crate) fn unseal_link(self, at: usize) -> Option<usize> {
-        self.unseal(at).map(distance_of)
+        self.unseal_as(at, LINK).map(distance_of)
     }
 
     /// Stores a distance, or 0, as a sealed link.
     #[inline]
     pub(crate) fn set_linked(self, at: usize, distance: usize) {
-        self.seal(at, distance as u64 >> GRANULE_SHIFT);
+        self.seal_as(at, distance as u64 >> GRANULE_SHIFT, LINK);
     }
 
     /// Returns the address that a sealed link leads to, or 0.
@@ -229,8 +241,22 @@ mod tests {
                     [words.unseal_apart(base + 8), words.unseal(base + 8)],
                     [Some(value), None]
                 );
+                assert_eq!(words.unseal_link(base + 8), None);
                 words.seal(base + 8, value);
                 assert_eq!(words.unseal_apart(base + 8), None);
+            }
+        });
+    }
+
+    #[test]
+    fn a_link_is_no_other_word() {
+        on_words(|words, base| {
+            for value in [0, 1, 77, 1 << 30] {
+                words.set_linked(base + 8, value * GRANULE);
+                assert_eq!(words.unseal_link(base + 8), Some(value * GRANULE));
+                assert_eq!([words.unseal(base + 8), words.unseal_apart(base + 8)], [None; 2]);
+                words.seal(base + 8, value as u64);
+                assert_eq!(words.unseal_link(base + 8), None);
             }
         });
     }

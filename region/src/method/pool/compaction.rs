@@ -34,7 +34,7 @@ impl Tail {
     /// Counts the blocks at the end of a segment that look free.
     fn seen(words: Words, segment: &Segment, slot: usize) -> Tail {
         let (first, mut start, mut blocks) = (segment.first(), segment.carved(), 0);
-        while slot != 0 && start - first >= slot && words.unseal(start - slot).is_some() {
+        while slot != 0 && start - first >= slot && words.unseal_link(start - slot).is_some() {
             start -= slot;
             blocks += 1;
         }

@@ -124,7 +124,7 @@ impl Method for Pool {
         let (words, state) = (data.head.words(), &data.state);
         let behind = state.carving.behind_first(words, at)?;
         // What looks free is searched for.
-        if !is_slot(behind, state) || words.unseal(at).is_some() {
+        if !is_slot(behind, state) || words.unseal_link(at).is_some() {
             return None;
         }
         state.put(words, at);
@@ -143,7 +143,7 @@ impl Method for Pool {
             Some(behind) if is_slot(behind, state) => {}
             _ => check_slot(call, at)?,
         }
-        if words.unseal(at).is_some() && is_free(call, at) {
+        if words.unseal_link(at).is_some() && is_free(call, at) {
             return Err(Misuse::FreedBefore);
         }
         state.put(words, at);
@@ -162,7 +162,7 @@ impl Method for Pool {
 
     fn size<D: Discipline>(call: &Call<'_, Self, D>, at: usize) -> Option<usize> {
         check_slot(call, at).ok()?;
-        let is_free = call.words().unseal(at).is_some() && is_free(call, at);
+        let is_free = call.words().unseal_link(at).is_some() && is_free(call, at);
         (!is_free).then(|| call.state().element.get())
     }
 
@@ -345,7 +345,7 @@ mod tests {
                         let was_free = call.state().free.get() != 0;
                         let at = Pool::alloc(&mut call, size).unwrap();
                         // A block that was used before does not look free any more.
-                        prop_assert!(!was_free || call.words().unseal(at).is_none());
+                        prop_assert!(!was_free || call.words().unseal_link(at).is_none());
                         prop_assert!(!live.contains(&at));
                         prop_assert!(!is_free(&call, at));
                         live.push(at);
