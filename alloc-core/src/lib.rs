@@ -142,8 +142,8 @@ pub mod fork {
 pub mod system_calls {
     pub use crate::ground::raised_signals::{without_signals, write_all, write_stderr};
     pub use crate::ground::system_calls::{
-        close, duplicate_high, fallocate, getrandom, identity, nanosleep, open, pread, pwrite,
-        read, write,
+        close, duplicate_high, fallocate, getrandom, identity, nanosleep, open,
+        open_beside_streams, pread, pwrite, read, write,
     };
 }
 

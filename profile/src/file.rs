@@ -27,8 +27,8 @@ impl File {
         how: c_int,
         mode: libc::mode_t,
     ) -> Result<File, c_int> {
-        const AT_ONCE: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = system_calls::open(path, how | AT_ONCE, mode);
+        const AT_ONCE: c_int = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = system_calls::open_beside_streams(path, how | AT_ONCE, mode);
         if file < 0 { Err(last_error()) } else { Ok(File(file)) }
     }
 

@@ -209,6 +209,30 @@ static void nobody_waits_long_for_a_region_that_is_opened(void)
   CHECK(vmlocked(vm) == 0 && vmalloc(vm, 3000) != NULL && vmclose(vm) == 0);
 }
 
+static int no_stream_is_open(void)
+{
+  return fcntl(0, F_GETFD) == -1 && fcntl(1, F_GETFD) == -1 && fcntl(2, F_GETFD) == -1;
+}
+
+/* What the library says on standard error would be written to the file. */
+static void a_file_takes_no_number_of_a_closed_stream(void)
+{
+  const char *path = in_directory("beside");
+  pid_t child = fork();
+  if (child == 0) {
+    Vmalloc_t *vm;
+    int number;
+    for (number = 0; number < 3; number++) close(number);
+    vm = vmmopen(path, -1, 1 << 20);
+    if (vm == NULL || !no_stream_is_open()) _exit(1);
+    /* The region opens the file again. */
+    for (number = 0; number < 64; number++) close(number);
+    if (vmalloc(vm, 500000) == NULL || !no_stream_is_open()) _exit(2);
+    _exit(fcntl(3, F_GETFD) == FD_CLOEXEC && vmclose(vm) == 0 ? 0 : 3);
+  }
+  expect_exit(child);
+}
+
 int main(void)
 {
   strcpy(directory, "/tmp/region-files-XXXXXX");
@@ -219,6 +243,7 @@ int main(void)
   a_limit_of_locked_memory_makes_windows_small();
   a_copy_of_a_region_in_use_is_another_region();
   nobody_waits_long_for_a_region_that_is_opened();
+  a_file_takes_no_number_of_a_closed_stream();
   {
     char command[128];
     snprintf(command, sizeof command, "rm -r %s", directory);

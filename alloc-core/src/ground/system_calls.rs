@@ -16,6 +16,20 @@ pub fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     file as c_int
 }
 
+/// As [`open`], for a file that is closed at exec and that has no number of a standard stream: what
+/// the library, or the program, says on such a stream is not written to it.
+#[must_use]
+pub fn open_beside_streams(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
+    let file = open(path, flags | libc::O_CLOEXEC, mode);
+    if !(libc::STDIN_FILENO..=libc::STDERR_FILENO).contains(&file) {
+        return file;
+    }
+    // SAFETY: the call takes no pointers.
+    let other = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) };
+    close(file);
+    other
+}
+
 /// Closes a file.
 pub fn close(file: c_int) -> c_int {
     // SAFETY: a system call without pointers.

@@ -62,8 +62,8 @@ impl File {
     }
 
     fn open_as(path: &CStr, flags: c_int) -> Result<File, c_int> {
-        const FLAGS: c_int = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let descriptor = system_calls::open(path, flags | FLAGS, 0o644);
+        const FLAGS: c_int = libc::O_RDWR | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let descriptor = system_calls::open_beside_streams(path, flags | FLAGS, 0o644);
         if descriptor < 0 {
             return Err(errno::get());
         }

@@ -39,8 +39,8 @@ fn duplicate(descriptor: c_int) -> Result<c_int, c_int> {
 fn create(name: &[u8]) -> Result<c_int, c_int> {
     let mut path = [0; MOST];
     let name = expand(name, &mut path).ok_or(libc::ENAMETOOLONG)?;
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
-    let descriptor = system_calls::open(name, flags, 0o644);
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+    let descriptor = system_calls::open_beside_streams(name, flags, 0o644);
     if descriptor < 0 {
         return Err(errno::get());
     }
