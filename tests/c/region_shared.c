@@ -159,11 +159,14 @@ static void what_is_no_region_is_refused(void)
     copy(path, cut, (size_t)at);
     is_refused(vmmopen(cut, -1, 0), EINVAL);
   }
-  /* Another layout. */
+  /* An earlier layout, and a later one. */
   copy(path, cut, 200000);
-  file = open(cut, O_RDWR);
-  CHECK(file >= 0 && pwrite(file, "\002", 1, 7) == 1 && close(file) == 0);
-  is_refused(vmmopen(cut, -1, 0), EINVAL);
+  for (at = 1; at <= 3; at += 2) {
+    text[0] = (char)at;
+    file = open(cut, O_RDWR);
+    CHECK(file >= 0 && pwrite(file, text, 1, 7) == 1 && close(file) == 0);
+    is_refused(vmmopen(cut, -1, 0), EINVAL);
+  }
 }
 
 /* A region whose bytes were changed at random is refused, or can be used without a crash. */
@@ -339,7 +342,7 @@ static void regions_are_opened_while_another_one_is_made(void)
   uint64_t front[2] = {0, (uint64_t)getpid()};
   pthread_t thread;
   Vmalloc_t *vm;
-  memcpy(front, "lumavm?\1", 8);
+  memcpy(front, "lumavm?\2", 8);
   CHECK(file >= 0 && flock(file, LOCK_EX) == 0 && write(file, front, sizeof front) == sizeof front);
   CHECK(pthread_create(&thread, NULL, open_the_region, (void *)path) == 0);
   while (descriptors_of(file) < 2) sched_yield();

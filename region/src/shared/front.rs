@@ -8,10 +8,10 @@ use lumalloc::system_calls;
 pub(super) const FRONT: usize = lumalloc::PAGE;
 
 /// The first word: `lumavm` and the number of the layout.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"lumavm\x00\x01");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"lumavm\x00\x02");
 
 /// The first word of a region that is being made.
-pub(super) const MAKING: u64 = u64::from_le_bytes(*b"lumavm?\x01");
+pub(super) const MAKING: u64 = u64::from_le_bytes(*b"lumavm?\x02");
 
 /// The second word, once the region can be used.
 const READY: u64 = u64::from_le_bytes(*b"isready\x00");
@@ -26,11 +26,11 @@ pub(super) struct Front {
     /// 0, the process that makes the region, or [`READY`].
     state: AtomicU64,
     /// Where the region's pages lie in each process.
-    base: AtomicU64,
+    base: Pages<1>,
     /// How many addresses belong to them, from `base`.
-    window: AtomicU64,
+    window: Pages<2>,
     /// The most bytes of the region, which begins behind the page.
-    limit: AtomicU64,
+    limit: Pages<3>,
     /// Device and number of the file, or zeros in one of an earlier version: a file with other
     /// numbers is a copy.
     device: AtomicU64,
@@ -39,6 +39,47 @@ pub(super) struct Front {
 
 /// The words that say what there is.
 pub(super) const WORDS: usize = core::mem::offset_of!(Front, device) / size_of::<u64>();
+
+/// A word that holds a number of bytes in whole pages, or the address of one, and in its other bits
+/// a hash of this and of `PLACE`: a word of which a bit has changed is not used. It is written in
+/// one step, so it is whole wherever a process ends.
+#[repr(transparent)]
+struct Pages<const PLACE: u64>(AtomicU64);
+
+/// The bits of [`Pages`] that hold the number.
+const PAGES: u64 = ((1 << 47) - 1) & !(lumalloc::PAGE as u64 - 1);
+
+impl<const PLACE: u64> Pages<PLACE> {
+    /// Returns the number that a word holds, or `None` if it was overwritten.
+    fn of(word: u64) -> Option<usize> {
+        let value = (word & PAGES) as usize;
+        (Self::word(value) == word).then_some(value)
+    }
+
+    fn word(value: usize) -> u64 {
+        /// Odd numbers without structure: the golden ratio, and the one of splitmix64.
+        const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9];
+        let value = value as u64 & PAGES;
+        let [first, second] = FACTORS;
+        let mixed = (value | PLACE).wrapping_mul(first);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(second);
+        value | (mixed ^ mixed >> 32) & !PAGES
+    }
+
+    fn get(&self) -> Option<usize> {
+        Self::of(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, value: usize) {
+        self.0.store(Self::word(value), Ordering::Relaxed);
+    }
+
+    /// Makes the number at least so large. What was overwritten stays as it is.
+    fn raise(&self, least: usize) {
+        let raised = |word| Self::of(word).map(|value| Self::word(value.max(least)));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raised);
+    }
+}
 
 /// Where a region lies, and how large it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +107,9 @@ impl Found {
         if words.iter().all(|word| *word == 0) || magic == MAKING && state != READY {
             return Found::Nothing;
         }
-        let number = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
-        let place = Place { base: number(base), window: number(window), limit: number(limit) };
-        let is_region = [MAGIC, MAKING].contains(&magic) && state == READY && place.is_possible();
-        if is_region { Found::Region(place) } else { Found::Foreign }
+        let is_region = [MAGIC, MAKING].contains(&magic) && state == READY;
+        let place = Place::of(base, window, limit).filter(|place| is_region && place.is_possible());
+        place.map_or(Found::Foreign, Found::Region)
     }
 
     /// Reads the page at an address. A page of zeros holds nothing yet.
@@ -94,6 +134,12 @@ impl Found {
 }
 
 impl Place {
+    /// What three words say, unless one was overwritten.
+    fn of(base: u64, window: u64, limit: u64) -> Option<Place> {
+        let (base, window) = (Pages::<1>::of(base)?, Pages::<2>::of(window)?);
+        Some(Place { base, window, limit: Pages::<3>::of(limit)? })
+    }
+
     fn is_possible(&self) -> bool {
         self.base != 0
             && self.base.is_multiple_of(lumalloc::PAGE)
@@ -151,15 +197,15 @@ impl Front {
 
     /// Notes where the region lies.
     pub(super) fn place(&self, place: Place) {
-        self.base.store(place.base as u64, Ordering::Relaxed);
-        self.window.store(place.window as u64, Ordering::Relaxed);
-        self.limit.store(place.limit as u64, Ordering::Relaxed);
+        self.base.set(place.base);
+        self.window.set(place.window);
+        self.limit.set(place.limit);
     }
 
     /// Gives the region so many addresses, unless it has more. The caller knows that no other
     /// process has it.
     pub(super) fn widen(&self, window: usize) {
-        self.window.fetch_max(window as u64, Ordering::Relaxed);
+        self.window.raise(window);
     }
 
     /// Notes in which file the region lies.
@@ -187,14 +233,14 @@ impl Front {
         self.state.load(Ordering::Acquire) == READY
     }
 
-    /// Returns how many bytes the region can grow to.
+    /// Returns how many bytes the region can grow to: 0 if the word was overwritten.
     pub(super) fn limit(&self) -> usize {
-        self.limit.load(Ordering::Relaxed) as usize
+        self.limit.get().unwrap_or(0)
     }
 
     /// Lets the region grow to so many bytes.
     pub(super) fn raise_limit(&self, limit: usize) {
-        self.limit.fetch_max(limit as u64, Ordering::Relaxed);
+        self.limit.raise(limit);
     }
 }
 
@@ -214,28 +260,55 @@ pub(super) fn pause() {
 mod tests {
     use super::*;
 
+    fn words_of(place: Place) -> [u64; WORDS] {
+        let (base, window) = (Pages::<1>::word(place.base), Pages::<2>::word(place.window));
+        [MAGIC, READY, base, window, Pages::<3>::word(place.limit)]
+    }
+
     #[test]
     fn the_first_words_say_what_there_is() {
-        let words = [MAGIC, READY, 1 << 40, 1 << 34, 1 << 20];
         let place = Place { base: 1 << 40, window: 1 << 34, limit: 1 << 20 };
+        let words = words_of(place);
+        let [_, _, base, window, limit] = words;
         assert_eq!(Found::read(&words), Found::Region(place));
         assert_eq!(Found::read(&[0; WORDS]), Found::Nothing);
         assert_eq!(Found::read(&[MAKING, 0, 0, 0, 0]), Found::Nothing);
         assert_eq!(Found::read(&[MAKING, owner::own(), 9, 9, 9]), Found::Nothing);
-        assert_eq!(Found::read(&[MAKING, READY, 1 << 40, 1 << 34, 1 << 20]), Found::Region(place));
+        assert_eq!(Found::read(&[MAKING, READY, base, window, limit]), Found::Region(place));
         assert_eq!(Found::read(&[MAGIC, 0, 0, 0, 0]), Found::Foreign);
-        for (at, word) in [
-            (0, MAGIC + 1),
-            (2, 0),
-            (2, 4097),
-            (3, 1 << 47),
-            (3, 4096),
-            (3, 1 << 34 | 1),
-            (4, 1 << 35),
+        for wrong in [
+            Place { base: 0, ..place },
+            Place { window: 3 << 45, ..place },
+            Place { window: 4096, ..place },
+            Place { limit: 1 << 35, ..place },
         ] {
-            let mut wrong = words;
-            wrong[at] = word;
-            assert_eq!(Found::read(&wrong), Found::Foreign);
+            assert_eq!(Found::read(&words_of(wrong)), Found::Foreign);
         }
+    }
+
+    #[test]
+    fn a_word_of_which_a_bit_has_changed_is_noticed() {
+        let words = words_of(Place { base: 1 << 40, window: 1 << 34, limit: 1 << 20 });
+        for (at, bit) in (0..WORDS).flat_map(|at| (0..64).map(move |bit| (at, bit))) {
+            let mut wrong = words;
+            wrong[at] ^= 1 << bit;
+            assert_eq!(Found::read(&wrong), Found::Foreign, "{at} {bit}");
+        }
+        let mut exchanged = words;
+        exchanged.swap(2, 3);
+        assert_eq!(Found::read(&exchanged), Found::Foreign);
+    }
+
+    #[test]
+    fn a_number_of_pages_is_raised_in_one_step() {
+        let pages = Pages::<1>(AtomicU64::new(0));
+        pages.set(1 << 20);
+        pages.raise(4096);
+        assert_eq!(pages.get(), Some(1 << 20));
+        pages.raise(3 << 20);
+        assert_eq!(pages.get(), Some(3 << 20));
+        pages.0.fetch_xor(1, Ordering::Relaxed);
+        pages.raise(4 << 20);
+        assert_eq!(pages.get(), None);
     }
 }

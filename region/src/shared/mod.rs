@@ -431,4 +431,21 @@ mod tests {
         assert!(matches!(Mapping::of_open_file(old, &path, form), Ok(None)));
         new.remove_when_closed();
     }
+
+    #[test]
+    fn a_file_of_whose_first_words_a_bit_has_changed_is_refused() {
+        let path = path_of("changed");
+        drop(SharedRegion::open_or_make(&path, 1 << 20).unwrap());
+        let whole = std::fs::read(path.to_str().unwrap()).unwrap();
+        // Where the region lies, how many addresses it has, and its room.
+        for at in 16..40 {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 1 << (at % 8);
+            std::fs::write(path.to_str().unwrap(), &wrong).unwrap();
+            assert_eq!(SharedRegion::open(&path).err(), Some(libc::EINVAL), "{at}");
+            assert!(std::fs::read(path.to_str().unwrap()).unwrap() == wrong);
+        }
+        std::fs::write(path.to_str().unwrap(), whole).unwrap();
+        SharedRegion::open(&path).unwrap().remove_when_closed();
+    }
 }
