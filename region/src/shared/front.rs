@@ -17,7 +17,7 @@ pub(super) const MAKING: u64 = u64::from_le_bytes(*b"lumavm?\x02");
 const READY: u64 = u64::from_le_bytes(*b"isready\x00");
 
 /// The most addresses of a region.
-const MOST: usize = 1 << 46;
+pub(super) const MOST: usize = 1 << 46;
 
 /// The first words of the page.
 #[repr(C)]

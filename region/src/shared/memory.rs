@@ -2,7 +2,7 @@
 
 use super::FileForm;
 use super::file::File;
-use super::front::FRONT;
+use super::front::{FRONT, MOST};
 use crate::errno;
 use crate::limits;
 use crate::random::random;
@@ -15,13 +15,13 @@ const SPAN_BITS: u32 = 46;
 const STEP: usize = 2 << 20;
 const ATTEMPTS: usize = 32;
 
-/// Addresses for a file that can grow as far as there are addresses.
-const LARGE_WINDOW: usize = 16 << 30;
+/// Bytes for the region of a file that can grow as far as there are addresses.
+const LARGE: usize = 16 << 30;
 
-/// Addresses for a file with a given room: so many times the room, and so many at least. Small
-/// windows of many files have room in one process.
+/// Bytes for the region of a file with a given room: so many times the room, and so many at least.
+/// Small windows of many files have room in one process.
 const ROOMS: usize = 16;
-const SMALL_WINDOW: usize = 64 << 20;
+const SMALL: usize = 64 << 20;
 
 /// A process with a limit of addresses gives one window no more than this part of it.
 const PART_OF_LIMIT: usize = 16;
@@ -35,12 +35,12 @@ pub fn any_address(size: usize) -> Option<usize> {
 
 /// Returns the address that belongs to a number. Addresses of consecutive numbers are far apart:
 /// those of `n` numbers are all at least a third of `1 / n` of the span apart, up to the size,
-/// because they are multiples of it as far as there are.
+/// because they are multiples of it, rounded up, as far as there are.
 fn address_of(number: u64, size: usize) -> usize {
     /// 2^64 divided by the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let offset = (number.wrapping_mul(FACTOR) >> (u64::BITS - SPAN_BITS)) as usize;
-    let unit = size.checked_next_power_of_two().map_or(1 << SPAN_BITS, |unit| unit.max(STEP));
+    let unit = size.max(1).checked_next_multiple_of(STEP).unwrap_or(1 << SPAN_BITS);
     LOWEST + offset / unit * unit
 }
 
@@ -59,12 +59,13 @@ pub(super) fn map_shared(address: usize, size: usize, descriptor: c_int) -> Resu
     map(address, size, protection, libc::MAP_SHARED | libc::MAP_NORESERVE, descriptor)
 }
 
-/// Returns how many addresses the region of a form is to have, with so much room.
+/// Returns how many addresses a file of a form is to have, with so much room: those of the front
+/// and of the region.
 pub(super) fn window_for(form: FileForm, room: usize) -> usize {
-    let large = LARGE_WINDOW.max(room.saturating_mul(2));
-    let small = SMALL_WINDOW.max(room.saturating_mul(ROOMS)).min(large);
-    let wanted = if form.grows { large } else { small };
-    let most = limits::addresses().unwrap_or(usize::MAX) / PART_OF_LIMIT;
+    let large = LARGE.max(room.saturating_mul(2));
+    let small = SMALL.max(room.saturating_mul(ROOMS)).min(large);
+    let wanted = FRONT + if form.grows { large } else { small };
+    let most = limits::addresses().map_or(MOST, |limit| MOST.min(limit / PART_OF_LIMIT));
     wanted.min(most).max(FRONT + room).next_multiple_of(lumalloc::PAGE)
 }
 
@@ -148,8 +149,7 @@ mod tests {
 
     #[test]
     fn windows_of_consecutive_numbers_do_not_overlap() {
-        for (window, count) in [(SMALL_WINDOW, 5000), (SMALL_WINDOW + 4096, 5000), (16 << 30, 900)]
-        {
+        for (window, count) in [(SMALL, 5000), (FRONT + SMALL, 5000), (FRONT + LARGE, 900)] {
             for first in [1, 0x1_0000_0000, u64::MAX - 400] {
                 let numbers = (0..count).map(|more| first.wrapping_add(more));
                 let mut starts: Vec<usize> =
@@ -169,8 +169,11 @@ mod tests {
             std::eprintln!("not tried: the process has a limit of addresses");
             return;
         }
-        assert_eq!([window(false, 1 << 18), window(true, 1 << 18)], [64 << 20, 16 << 30]);
-        assert_eq!([window(false, 8 << 20), window(false, 2 << 30)], [128 << 20, 16 << 30]);
+        let with_front = |sizes: [usize; 2]| sizes.map(|size| FRONT + size);
+        let windows = [window(false, 1 << 18), window(true, 1 << 18)];
+        assert_eq!(windows, with_front([64 << 20, 16 << 30]));
+        let windows = [window(false, 8 << 20), window(false, 2 << 30)];
+        assert_eq!(windows, with_front([128 << 20, 16 << 30]));
         assert_eq!([window(false, 1 << 45), window(true, 1 << 45)], [1 << 46, 1 << 46]);
     }
 

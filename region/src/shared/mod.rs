@@ -448,4 +448,22 @@ mod tests {
         std::fs::write(path.to_str().unwrap(), whole).unwrap();
         SharedRegion::open(&path).unwrap().remove_when_closed();
     }
+
+    #[test]
+    fn a_region_grows_to_the_room_that_is_promised() {
+        if crate::limits::addresses().is_some() {
+            std::eprintln!("not tried: the process has a limit of addresses");
+            return;
+        }
+        let path = path_of("room");
+        for (made, most) in [(1 << 20, 64 << 20), (8 << 20, 128 << 20)] {
+            let form = |size| FileForm { size, ..FileForm::default() };
+            let mapping = Mapping::of_file(&path, form(made)).unwrap().unwrap();
+            assert_eq!(mapping.make_room_for(form(most + 1)), Err(libc::ENOMEM));
+            assert_eq!(mapping.make_room_for(form(most)), Ok(()));
+            assert_eq!(mapping.room(), most);
+        }
+        let form = FileForm { grows: true, ..FileForm::default() };
+        assert_eq!(Mapping::of_file(&path, form).unwrap().unwrap().room(), 16 << 30);
+    }
 }
