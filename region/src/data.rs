@@ -92,6 +92,12 @@ impl Head {
             && segment.first().is_multiple_of(GRANULE)
     }
 
+    /// Makes the core data that of no region: its segments are being released.
+    pub(crate) fn note_closed(&self) {
+        self.words().seal(self.intact.place(), 0);
+        self.note_clearing(false);
+    }
+
     /// Frees the lock, and clears the flags that programs set: no process has the region. Does
     /// nothing if the process that has the lock is seen to exist, unless the lock was copied.
     pub(crate) fn begin_again(&self, is_copied: bool) {

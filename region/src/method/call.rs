@@ -92,6 +92,8 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         }
         M::forgets(&mut self, true);
         let Call { data, discipline, words, .. } = self;
+        // The discipline may keep the memory as it is, but the region is gone.
+        data.head.note_closed();
         for segment in data.head.segments.each(words) {
             let Some(memory) = pointer(segment.memory()) else { continue };
             // SAFETY: the segment is the discipline's, with its size, and not used after.
@@ -430,5 +432,17 @@ mod tests {
         assert!((0..3).all(|_| Best::alloc(&mut call, UNIT - OVERHEAD - GRANULE).is_some()));
         assert_eq!((call.stat().segments, call.stat().extent), (1, BOUND));
         call.close();
+    }
+
+    #[test]
+    fn what_a_closed_region_leaves_is_no_region() {
+        let mut bounded = Bounded(Vec::new());
+        let data = Call::<Best, Bounded>::open(&mut bounded, Form::default()).unwrap();
+        // SAFETY: the memory stays, and any bytes are a value.
+        let head = unsafe { data.cast::<Head>().as_ref() };
+        assert!(head.is_intact(Best::MODE));
+        // SAFETY: the region was opened here, with this discipline.
+        unsafe { Call::<Best, Bounded>::new(data, &mut bounded) }.close();
+        assert!(!head.is_intact(Best::MODE));
     }
 }
