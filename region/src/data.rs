@@ -209,6 +209,15 @@ impl Head {
         self.busy_bytes.add(bytes.wrapping_sub(before));
     }
 
+    /// Notes that a block moved, and has left so many bytes. A program may resize an address more
+    /// than once that was a block's, so one block is left in any case.
+    pub(crate) fn count_left(&self, bytes: usize) {
+        if self.busy.get() > 1 {
+            self.busy.subtract(1);
+            self.busy_bytes.subtract(bytes);
+        }
+    }
+
     /// Notes that a block of so many bytes is gone.
     #[inline]
     pub(crate) fn count_gone(&self, bytes: usize) {

@@ -366,3 +366,31 @@ fn a_discipline_that_calls_its_region_gets_an_error() {
     // SAFETY: the box was taken apart above, and nobody has the reference any more.
     drop(unsafe { Box::from_raw(place) });
 }
+
+#[test]
+fn blocks_that_move_are_counted_once() {
+    let region = plain::<Last>();
+    let mut blocks = [(); 2].map(|()| region.alloc(100).unwrap());
+    let bytes = |region: &Region<Last, Tiny>| {
+        let stat = region.stat();
+        (stat.busy, stat.busy_bytes, stat.busy_largest)
+    };
+    assert_eq!(bytes(&region), (2, 224, 112));
+    for size in 101..120 {
+        blocks = blocks.map(|block| resize(&region, block, size, Resize::MOVE).unwrap());
+        assert_eq!(region.stat().busy, 2);
+    }
+    // The last one has left nothing that is not known.
+    let before = region.stat().busy_bytes;
+    region.alloc(10).unwrap();
+    let last = region.alloc(3000).unwrap();
+    resize(&region, last, 9000, Resize::MOVE).unwrap();
+    assert_eq!(bytes(&region), (4, before + 16 + 9008, 9008));
+    // An address that was a block's twice is no reason for less blocks than there are.
+    for _ in 0..5 {
+        blocks[1] = resize(&region, blocks[0], 200, Resize::MOVE).unwrap();
+    }
+    assert!(region.stat().busy >= 1);
+    free(&region, blocks[1]).unwrap();
+    assert_eq!(region.stat().busy_largest, 0);
+}

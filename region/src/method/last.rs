@@ -11,6 +11,10 @@ use crate::segments::{Number, Segment};
 use crate::words::{GRANULE, common_multiple};
 
 /// Blocks one after the other. Source: vmalloc(3), `Vmlast`.
+///
+/// The length of a block is known as long as it is the last one. So of the counts, `busy_bytes` has
+/// also what older blocks left behind when they moved, and `busy_largest` is the length of the last
+/// block, or 0 if it was freed.
 #[derive(Debug)]
 pub enum Last {}
 
@@ -103,7 +107,8 @@ impl Method for Last {
     ) -> Result<usize, Misuse> {
         let wanted = rounded(size).ok_or(Misuse::NoRoom)?;
         let requested = call.state().requested.get();
-        let old = match last_size(call, at) {
+        let last = last_size(call, at);
+        let old = match last {
             Ok(old) if stretch(call, old, wanted) => {
                 call.head().count_resized(old, wanted);
                 call.state().requested.set(size);
@@ -129,6 +134,8 @@ impl Method for Last {
             return Err(Misuse::NotABlock);
         };
         carry_over(at, old.min(left), new, size, how);
+        // The bytes of an older block, whose length is not known, count on.
+        call.head().count_left(last.unwrap_or(0));
         Ok(new)
     }
 
@@ -162,6 +169,9 @@ impl Method for Last {
 
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         (stat.busy, stat.busy_bytes) = call.head().busy();
+        // How long others are is not known.
+        let is_there = call.state().last.get() != 0;
+        stat.busy_largest = if is_there { call.state().last_size.get() } else { 0 };
         for segment in call.segments() {
             let carved = call.state().carving.carved(call.words(), segment);
             if segment.end() > carved {
