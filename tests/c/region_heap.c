@@ -43,6 +43,30 @@ static void sizes_and_places(void)
   CHECK(vmfree(Vmheap, large) == 0 && vmsize(Vmheap, large) == -1 && vmaddr(Vmheap, large + 5000) == -1);
 }
 
+/* What malloc(0) returns is no block of any region, but can be freed. */
+static void no_bytes_are_no_block(void)
+{
+  void *nothing = malloc(0), *other = malloc(0);
+  CHECK(nothing != NULL && vmregion(nothing) == NULL && vmsegment(Vmheap, nothing) == NULL);
+  CHECK(vmsize(Vmheap, nothing) == -1 && vmaddr(Vmheap, nothing) == -1);
+  CHECK(vmfree(Vmheap, nothing) == 0);
+  other = vmresize(Vmheap, other, 100, VM_RSMOVE);
+  CHECK(other != NULL && vmregion(other) == Vmheap && vmfree(Vmheap, other) == 0);
+}
+
+/* Guarded samples are blocks of the heap, but lie in no segment. */
+static void guarded_samples_are_in_no_segment(void)
+{
+  int at, found = 0;
+  for (at = 0; at < 1000; at++) {
+    void *block = malloc(100);
+    CHECK(block != NULL && vmregion(block) == Vmheap && vmsize(Vmheap, block) >= 100);
+    found += vmsegment(Vmheap, block) == NULL;
+    free(block);
+  }
+  CHECK(found > 0);
+}
+
 static void any_alignment(void)
 {
   static const size_t aligns[] = {1, 8, 24, 48, 100, 127, 1000, 4096, 3 * 4096, 1 << 20};
@@ -149,12 +173,18 @@ static void the_walk_meets_each_segment(void)
   CHECK(vmwalk(Vmheap, NULL, NULL) == -1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+  if (argc > 1 && strcmp(argv[1], "guarded") == 0) {
+    guarded_samples_are_in_no_segment();
+    puts("ok");
+    return 0;
+  }
   blocks_are_those_of_malloc();
   flags_and_discipline();
   misuse_is_refused();
   sizes_and_places();
+  no_bytes_are_no_block();
   any_alignment();
   new_space_is_clear();
   new_space_of_a_block_of_malloc_is_behind_its_usable_size();

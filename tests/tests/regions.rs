@@ -66,6 +66,12 @@ fn the_heap_of_the_hardened_tier_is_a_region_too() {
     assert_eq!(program.stdout(), "ok\n");
 }
 
+#[test]
+fn guarded_samples_are_in_no_segment() {
+    let program = linked::linked("region_heap.c").args(["guarded"]);
+    assert_eq!(program.env("LUMALLOC_CONF", "guarded_sample:1").stdout(), "ok\n");
+}
+
 /// Processes are killed at random moments, which are sometimes inside a call.
 #[test]
 fn killed_processes_leave_regions_that_can_be_used() {
