@@ -108,6 +108,7 @@ pub(crate) const SPARSE: [&str; 27] = [
     "lumalloc::observe::regions::LIST",
     "lumalloc::profile::backtrace::TABLE",
     "lumalloc::profile::backtrace::checked::DEPTHS",
+    "lumalloc::profile::backtrace::last_walk::LAST",
     "lumalloc::profile::live::PARTS",
     "lumalloc::profile::names::TABLE",
     "lumalloc_namespace::option_text::LIMITS",

@@ -18,7 +18,7 @@ const BY_CLASS: &[&str] = &[
 
 pub(super) static TRAFFIC: &[Def] = &[
     counter("lumalloc_allocations_total", Unit::None, Traffic, Sum(REQUESTS))
-        .says("Blocks that the program asked for and got."),
+        .says("Blocks that the program asked for and got, but those of 0 bytes."),
     counter(
         "lumalloc_deallocations_total",
         Unit::None,
