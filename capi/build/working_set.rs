@@ -91,7 +91,7 @@ const TABLES: &str = "lumalloc::ground::size_class";
 
 /// Large tables of which most programs use a small part. They lie behind the small variables, so
 /// that these share a few pages; a page that is written to is a process's own memory.
-pub(crate) const SPARSE: [&str; 27] = [
+pub(crate) const SPARSE: [&str; 28] = [
     "lumalloc::back::map::page_words::ROOT",
     "lumalloc::back::metadata::CHUNKS",
     "lumalloc::front::life::explicit::PLACES",
