@@ -56,13 +56,30 @@ const decayTable = new Table($("decay-table"), "Decay", [
 $("purge-all").addEventListener("click", event => purge(4096, event.currentTarget));
 $("decay-all").addEventListener("click", event =>
   act("arena.4096.decay", null, "Pages whose time had come were given back.", event.currentTarget));
-$("background").addEventListener("change", event => {
-  const isOn = event.currentTarget.checked;
-  act("background_thread", isOn, `background_thread = ${isOn}`, event.currentTarget);
+
+/** The boxes by the keys that they show. */
+const BOXES = { background_thread: $("background"), background_thread_auto: $("background-auto") };
+for (const [key, box] of Object.entries(BOXES)) box.addEventListener("change", () => {
+  const isOn = box.checked, isBoth = key === "background_thread" && !isOn;
+  act(key, isOn, `${key} = ${isOn}${isBoth ? "; background_thread_auto is false by this too" : ""}`, box);
 });
+
+/** Shows the keys, which the statistics do not have: their count of threads has the temporary one too. */
+async function showBackground() {
+  if (!visible.has("decay")) return;
+  for (const [key, box] of Object.entries(BOXES)) {
+    try {
+      const { value } = await read(`/ctl/${key}`);
+      if (!held.has(box)) box.checked = value;
+    } catch {
+      // The next round asks again.
+      return;
+    }
+  }
+}
 
 function showDecay() {
   const fresh = { name: "New arenas", stats: general.arenas ?? {}, dirty: null, muzzy: null, purged: null };
   decayTable.show([...now.arenas, fresh]);
-  if (!$("background").disabled) $("background").checked = now.stats.background_thread.num_threads > 0;
+  showBackground();
 }

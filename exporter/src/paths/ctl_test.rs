@@ -208,6 +208,18 @@ fn what_cannot_be_written_says_why() {
     }
 }
 
+/// Writing false to `background_thread` turns it off, so it has to come back by a request too.
+#[test]
+fn the_temporary_background_thread_is_allowed_again() {
+    let namespace = context().namespace;
+    let shown = || namespace.read(&namespace.find("background_thread_auto").unwrap());
+    for on in [false, true] {
+        let body = if on { "true" } else { "false" };
+        assert_eq!(write_of("background_thread_auto", body).0, 200);
+        assert_eq!(shown(), Ok(lumalloc_ctl::Value::Bool(on)));
+    }
+}
+
 #[test]
 fn only_the_hard_limit_is_forced() {
     let no_force = "no such parameter: \"force\"; there are: format";

@@ -105,6 +105,51 @@ fn a_decay_time_is_changed_with_the_keyboard_alone() {
     is_at_ease(&mut browser, &service);
 }
 
+/// The box of the thread that is kept does not show one that runs for a time, and turning it off
+/// can be undone: both are as they were.
+#[test]
+#[ignore = "needs Chromium"]
+fn the_boxes_of_the_background_threads_show_the_keys() {
+    let service = Service::start(&["127.0.0.1:0", "idle"]);
+    let mut browser = Browser::start();
+    browser.size(1280, 800);
+    let runs = "const fetched = window.fetch;
+        window.fetch = async (path, options) => {
+            const answer = await fetched(path, options);
+            if (!path.startsWith('/stats')) return answer;
+            const text = await answer.text();
+            return new Response(text.replace(/\"num_threads\": *0/, '\"num_threads\":1'));
+        };";
+    browser.call("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": runs }));
+    browser.open(&service.url);
+    browser.wait_for_text("#state", "Live");
+    browser.value("document.querySelector('#decay').scrollIntoView()");
+    let both = "background_thread = false; background_thread_auto is false by this too";
+    for (kept, auto, id, said) in [
+        (false, true, "#background", "background_thread = true"),
+        (true, true, "#background", both),
+        (false, false, "#background-auto", "background_thread_auto = true"),
+        (false, true, "#background-auto", "background_thread_auto = false"),
+        (false, false, "#background-auto", "background_thread_auto = true"),
+        (false, true, "", ""),
+    ] {
+        browser.wait_for(&format!(
+            "document.querySelector('#background').checked === {kept}
+             && document.querySelector('#background-auto').checked === {auto}"
+        ));
+        assert_eq!(service.get("/ctl/background_thread")["value"], kept);
+        assert_eq!(service.get("/ctl/background_thread_auto")["value"], auto);
+        if !id.is_empty() {
+            browser.click(id);
+            browser.wait_for_text("#said", said);
+        }
+    }
+    let about = "document.getElementById(document.querySelector('#background')
+        .getAttribute('aria-describedby')).textContent";
+    assert!(browser.value(about).as_str().unwrap().contains("turning it off turns"));
+    is_at_ease(&mut browser, &service);
+}
+
 /// A button that is disabled while it works loses the focus.
 #[test]
 #[ignore = "needs Chromium"]

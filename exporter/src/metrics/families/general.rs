@@ -78,7 +78,7 @@ pub(super) static SETTINGS: &[Def] = &[
     gauge("lumalloc_muzzy_decay_seconds", Unit::Seconds, Settings, Sum(&["arenas.muzzy_decay_ms"]))
         .says("How long new arenas keep unused muzzy pages; +Inf: for ever."),
     gauge("lumalloc_background_thread_enabled", Unit::None, Settings, Sum(&["background_thread"]))
-        .says("1 if a thread of the allocator purges unused pages."),
+        .says("1 if a background thread is kept; a temporary one does not count."),
     gauge("lumalloc_profile_active", Unit::None, Settings, Sum(&["prof.active"]))
         .says("1 if the heap profiler samples the process."),
     counter("lumalloc_profile_samples_total", Unit::None, Settings, Sum(&["prof.samples.taken"]))

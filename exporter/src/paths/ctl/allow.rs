@@ -7,7 +7,7 @@ use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
 
 /// The keys that may be written or triggered.
-const ALLOWED: [&str; 23] = [
+const ALLOWED: [&str; 24] = [
     "arena.<i>.decay",
     "arena.<i>.dirty_decay_ms",
     "arena.<i>.limit",
@@ -17,6 +17,7 @@ const ALLOWED: [&str; 23] = [
     "arenas.dirty_decay_ms",
     "arenas.muzzy_decay_ms",
     "background_thread",
+    "background_thread_auto",
     "epoch",
     "limit.hard",
     "limit.soft",
