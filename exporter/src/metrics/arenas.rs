@@ -1,5 +1,6 @@
 //! Arenas, read one by one.
 use super::family::{Family, Source};
+use super::kinds::Unit;
 use super::reader::Reader;
 use lumalloc_ctl::{Error, Value};
 
@@ -10,6 +11,12 @@ pub(crate) const MOST_INDICES: usize = 256;
 
 /// The label of arenas for which there was no other label.
 pub(crate) const OVERFLOW: &str = "overflow";
+
+/// The index of all arenas together. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
+const ALL: usize = 4096;
+/// A key that every arena has more than 0 of, and all arenas together the sum: an arena of the
+/// snapshot that ends before it is read is missed by it.
+const RESIDENT: &str = "stats.arenas.<i>.resident";
 
 /// The index of the destroyed arenas. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
 const GRAVE: usize = 4097;
@@ -31,14 +38,20 @@ pub(crate) struct Arena {
 pub(crate) struct Arenas {
     pub(crate) arenas: Vec<Arena>,
     pub(crate) destroyed: Vec<f64>,
+    /// Whether no arena of the snapshot is missing.
+    pub(crate) is_whole: bool,
 }
 
 /// Reads all arenas.
 pub(crate) fn read(reader: &mut Reader<'_>, families: &[&Family]) -> Result<Arenas, Error> {
     let mut arenas = Vec::new();
+    let mut resident = 0.0;
     for index in 0..reader.count("arenas.narenas")? {
         match read_one(reader, families, index) {
-            Ok(Some(arena)) => arenas.push(arena),
+            Ok(Some((arena, of_arena))) => {
+                arenas.push(arena);
+                resident += of_arena;
+            }
             // There is no arena with this index, or none any more.
             Ok(None) | Err(Error::NoEntry | Error::Fault) => {}
             Err(error) => return Err(error),
@@ -47,7 +60,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, families: &[&Family]) -> Result<Aren
     // A key that destroyed arenas do not have, such as a gauge or a limit, counts as 0.
     let destroyed = families.iter().map(|family| numbers(reader, family, GRAVE));
     let destroyed = destroyed.map(|number| number.or_else(none_there)).collect::<Result<_, _>>()?;
-    Ok(Arenas { arenas, destroyed })
+    let is_whole = resident == reader.number(RESIDENT, &[ALL], Unit::Bytes)?;
+    Ok(Arenas { arenas, destroyed, is_whole })
 }
 
 fn none_there(error: Error) -> Result<f64, Error> {
@@ -79,20 +93,22 @@ fn ages(reader: &mut Reader<'_>, index: usize) -> Result<(i64, i64), Error> {
     Ok((first, age))
 }
 
-/// Reads one arena. Returns `None` if it was made after the snapshot.
+/// Reads one arena, and its resident bytes. Returns `None` if it was made after the snapshot.
 fn read_one(
     reader: &mut Reader<'_>,
     families: &[&Family],
     index: usize,
-) -> Result<Option<Arena>, Error> {
+) -> Result<Option<(Arena, f64)>, Error> {
     let (first, uptime) = ages(reader, index)?;
     if uptime == 0 {
         return Ok(None);
     }
     let numbers = families.iter().map(|family| numbers(reader, family, index));
     let numbers = numbers.collect::<Result<_, _>>()?;
+    let resident = reader.number(RESIDENT, &[index], Unit::Bytes)?;
     let name = reader.arena_name(index)?;
-    Ok(Some(Arena { index, name, born: first - uptime, age: uptime as f64 / 1e9, numbers }))
+    let arena = Arena { index, name, born: first - uptime, age: uptime as f64 / 1e9, numbers };
+    Ok(Some((arena, resident)))
 }
 
 fn numbers(reader: &mut Reader<'_>, family: &Family, index: usize) -> Result<f64, Error> {

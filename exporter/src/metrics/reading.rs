@@ -11,7 +11,7 @@ use crate::namespace::Namespace;
 use lumalloc_ctl::{Error, Value};
 use std::time::{Duration, Instant};
 
-/// How often a reading is made at most, if others take snapshots during it.
+/// How often a reading is made at most, if others take snapshots during it, or arenas end.
 const TRIES: usize = 3;
 
 /// The result of a reading.
@@ -23,7 +23,7 @@ pub(crate) struct Reading {
     pub(crate) outcomes: Vec<Outcome>,
     /// How long the snapshot took.
     pub(crate) snapshot: Duration,
-    /// Whether all numbers are of one snapshot.
+    /// Whether all numbers are of one snapshot, and none of it is missing.
     pub(crate) consistent: bool,
 }
 
@@ -61,7 +61,9 @@ pub(crate) fn read(
         for group in Group::ALL.into_iter().filter(|group| wanted.has(*group)) {
             reading.collect(group, &mut Reader::new(namespace, names));
         }
-        reading.consistent = namespace.read(&epoch)? == before;
+        let arenas = [&reading.named, &reading.each];
+        let are_whole = arenas.into_iter().flatten().all(|arenas| arenas.is_whole);
+        reading.consistent = are_whole && namespace.read(&epoch)? == before;
         tries += 1;
         if reading.consistent || tries == TRIES {
             return reading.unless_nothing();

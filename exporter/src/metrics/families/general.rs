@@ -124,7 +124,7 @@ pub(super) static EXPORTER: &[Def] = &[
     gauge("lumalloc_snapshot_duration_seconds", Unit::Seconds, Exporter, Own(&[]))
         .says("How long the snapshot took that all other numbers are of."),
     gauge("lumalloc_snapshot_consistent", Unit::None, Exporter, Own(&[]))
-        .says("1 if all numbers are of one snapshot; 0 if others took new ones all the while."),
+        .says("1 if all numbers are of one snapshot; 0 if others took new ones, or arenas ended."),
     counter("lumalloc_snapshots_total", Unit::None, Exporter, Sum(&["epoch"]))
         .says("Snapshots that were taken, by anybody."),
     counter("lumalloc_exporter_scrapes_total", Unit::None, Exporter, Own(&[]))
