@@ -195,7 +195,10 @@ function forgetMark() {
 $("profile-draw").addEventListener("click", event => doing(event.currentTarget, drawStacks));
 $("profile-mark").addEventListener("click", event => doing(event.currentTarget, markMoment));
 // With lines the stacks have other names, and cannot be compared with those of before.
-$("profile-lines").addEventListener("change", forgetMark);
+$("profile-lines").addEventListener("change", () => {
+  if (profile.mark) tell("The mark is forgotten, because stacks have other names with lines: mark again", true);
+  forgetMark();
+});
 $("profile-switch").addEventListener("click", event =>
   changeProfile(profile.isActive ? "/profile/stop" : "/profile/start", event.currentTarget));
 $("profile-reset").addEventListener("click", event => {

@@ -90,7 +90,13 @@ fn what_grew_between_two_moments_is_drawn_with_lines() {
     );
     // A profile of another kind cannot be compared with the mark.
     browser.click("#profile-lines");
+    let forgotten = "The mark is forgotten, because stacks have other names with lines: mark again";
+    browser.wait_for_text("#said", forgotten);
     assert_eq!(browser.value("document.querySelector('#profile-growth').disabled"), true);
+    // There is no mark to forget.
+    browser.value("document.querySelector('#said').textContent = ''");
+    browser.click("#profile-lines");
+    assert_eq!(browser.text("#said"), "");
     is_at_ease(&mut browser, &service);
 }
 
