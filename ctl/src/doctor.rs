@@ -5,10 +5,12 @@
 //! megabytes.
 
 mod limits;
+mod metadata;
+mod slabs;
 
 use super::numbers::MutexStats;
 use super::regions::Region;
-use super::snapshot::{Bin, Snapshot};
+use super::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::format;
@@ -55,12 +57,13 @@ struct Found {
 type Rule = fn(&Snapshot) -> Option<Found>;
 
 /// All rules by name.
-const RULES: [(&str, Rule); 13] = [
+const RULES: [(&str, Rule); 14] = [
     ("limit", limits::limit),
     ("dirty", dirty),
     ("muzzy", muzzy),
     ("thread-caches", thread_caches),
-    ("fragmentation", fragmentation),
+    ("fragmentation", slabs::fragmentation),
+    ("metadata", metadata::metadata),
     ("remote", remote),
     ("arenas", arenas),
     ("locks", locks),
@@ -154,53 +157,6 @@ fn thread_caches(snapshot: &Snapshot) -> Option<Found> {
         ),
         help: "Let threads that park for long do thread.idle; run fewer threads; or lower \
                opt.tcache_max."
-            .into(),
-    })
-}
-
-/// Free bytes in the slabs of a class.
-fn wasted(bin: &Bin) -> usize {
-    let used = bin.stats.curregs * bin.size;
-    (bin.stats.curslabs * bin.slab_size).saturating_sub(used)
-}
-
-fn fragmentation(snapshot: &Snapshot) -> Option<Found> {
-    let mut bins: Vec<&Bin> = snapshot.merged.bins.iter().collect();
-    bins.sort_by_key(|bin| core::cmp::Reverse(wasted(bin)));
-    let sparse = |bin: &&Bin| {
-        let blocks = bin.stats.curslabs * bin.nregs;
-        wasted(bin) >= 4 * MIB && percent(bin.stats.curregs, blocks) < 50
-    };
-    let worst: Vec<&Bin> = bins.into_iter().filter(sparse).take(3).collect();
-    // Holes have no memory; of which classes they are is not known.
-    let all: usize = snapshot.merged.bins.iter().map(wasted).sum();
-    let weight = worst.iter().map(|bin| wasted(bin)).sum::<usize>();
-    let weight = weight.min(all.saturating_sub(snapshot.totals.holes));
-    if !is_much(weight, 16 * MIB, 10, snapshot) {
-        return None;
-    }
-    let classes: Vec<String> = worst
-        .iter()
-        .map(|bin| {
-            format!(
-                "{} bytes: {} blocks in {} slabs ({} % full), {} free",
-                bin.size,
-                bin.stats.curregs,
-                bin.stats.curslabs,
-                percent(bin.stats.curregs, bin.stats.curslabs * bin.nregs),
-                bytes(wasted(bin))
-            )
-        })
-        .collect();
-    Some(Found {
-        weight,
-        what: format!(
-            "{} are free in slabs that few blocks hold: {}.",
-            bytes(weight),
-            classes.join("; ")
-        ),
-        help: "Blocks that live long keep them: see which of these sizes do. Whole free pages \
-               inside slabs go back by arena.4096.purge."
             .into(),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::numbers::BinStats;
-use crate::snapshot::{Arena, Settings};
+use crate::snapshot::{Arena, Bin, Settings};
 use std::vec;
 
 pub(super) const GIB: usize = 1 << 30;
@@ -144,39 +144,9 @@ fn full_thread_caches() {
     );
 }
 
-fn bin(size: usize, curregs: usize, curslabs: usize) -> Bin {
+pub(super) fn bin(size: usize, curregs: usize, curslabs: usize) -> Bin {
     let stats = BinStats { curregs, curslabs, ..BinStats::default() };
     Bin { size, nregs: 65536 / size, slab_size: 65536, stats, ..Bin::default() }
-}
-
-#[test]
-fn sparse_slabs() {
-    let (what, help) = one("fragmentation", |snapshot| {
-        snapshot.merged.bins =
-            vec![bin(64, 102_400, 1600), bin(128, 1_000_000, 2000), bin(256, 51_200, 2000)];
-    });
-    assert_eq!(
-        what,
-        "206.2 MiB are free in slabs that few blocks hold: 256 bytes: 51200 blocks in 2000 slabs \
-         (10 % full), 112.5 MiB free; 64 bytes: 102400 blocks in 1600 slabs (6 % full), 93.8 MiB \
-         free."
-    );
-    assert_eq!(
-        help,
-        "Blocks that live long keep them: see which of these sizes do. Whole free pages inside \
-         slabs go back by arena.4096.purge."
-    );
-}
-
-/// Holes are free, but have no memory.
-#[test]
-fn holes_are_no_fragmentation() {
-    let mut snapshot = healthy();
-    snapshot.merged.bins = vec![bin(64, 102_400, 1600), bin(256, 51_200, 2000)];
-    snapshot.totals.holes = 90 * MIB;
-    assert!(examine(&snapshot)[0].what.starts_with("116.2 MiB are free in slabs"));
-    snapshot.totals.holes = 200 * MIB;
-    assert_eq!(examine(&snapshot), []);
 }
 
 #[test]
