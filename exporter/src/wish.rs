@@ -10,8 +10,9 @@
 //! | `program:NAME` | only a program of this name serves |
 //!
 //! In paths, `%p` stands for the number of the process.
+use crate::guard;
 use std::ffi::{OsStr, OsString};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -63,6 +64,13 @@ impl Wish {
             if item.is_empty() {
                 return Err(format!("{origin}: nothing stands before or behind one of the commas"));
             }
+            if let Some(host) = item.strip_prefix(b"host:").filter(|host| !is_host(host)) {
+                let host = OsStr::from_bytes(host).display();
+                return Err(format!(
+                    "{origin}: host:{host} is no name of a host: it has letters, digits and -._ \
+                     alone, as redis or redis.example.org"
+                ));
+            }
             wish.option(item).ok_or_else(|| {
                 let item = OsStr::from_bytes(item).display();
                 format!(
@@ -105,6 +113,15 @@ fn address(text: &[u8]) -> Option<Place> {
 
 fn tcp(text: &[u8]) -> Option<SocketAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether a name can stand in a `Host`, with a port or not.
+fn is_host(text: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(text) else { return false };
+    let name = guard::without_port(text);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let literal = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    !name.is_empty() && name.bytes().all(is_name) || literal.parse::<IpAddr>().is_ok()
 }
 
 /// Whether only one of two addresses can be listened on.
@@ -156,6 +173,22 @@ mod tests {
             "unix:/run/x.sock,metrics:0.0.0.0:9464",
         ] {
             assert_eq!(refusal(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_no_request_can_have_is_told() {
+        let read =
+            |host: &str| Wish::read(format!("127.0.0.1:9464,host:{host}").as_ref(), "--exporter");
+        for wrong in ["*", "*.example.org", "http://foo", "a b", "a/b", "a:b", "é", "a@b"] {
+            let reason = format!(
+                "--exporter: host:{wrong} is no name of a host: it has letters, digits and -._ \
+                 alone, as redis or redis.example.org"
+            );
+            assert_eq!(read(wrong).err(), Some(reason));
+        }
+        for fine in ["redis", "redis:9465", "a-b.example.org", "a_b", "10.0.0.1", "[::1]", "::1"] {
+            assert_eq!(read(fine).unwrap().hosts, [fine]);
         }
     }
 
