@@ -144,6 +144,25 @@ fn the_heap_of_another_process_is_not_shown() {
 }
 
 #[test]
+fn a_port_that_the_system_chose_is_not_in_the_environment() {
+    let mut other = Command::new("cat");
+    other.env("LUMALLOC_EXPORTER", "127.0.0.1:0,program:x");
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    other.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    // A process has its environment only when its program has begun.
+    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let answer = map(&["--pid", &other.id().to_string()]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let expected = format!(
+        "lumalloc: map: the system chose the port of the exporter of process {} (port 0): name the \
+         address, which it said on standard error, in place of --pid\n",
+        other.id()
+    );
+    assert_eq!(answer, (Some(1), String::new(), expected));
+}
+
+#[test]
 fn a_socket_and_one_arena() {
     let path = file("map.sock");
     let _ = std::fs::remove_file(&path);

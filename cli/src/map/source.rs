@@ -100,6 +100,12 @@ impl Source {
             Some(path) => Some(Exporter::Unix(process::path(pid, path))),
             None => Some(std::str::from_utf8(address).ok()?).and_then(Exporter::tcp),
         });
+        if matches!(&exporter, Some(Exporter::Tcp(address)) if address.ends_with(":0")) {
+            return Err(Failure::new(format!(
+                "the system chose the port of the exporter of process {pid} (port 0): name the \
+                 address, which it said on standard error, in place of --pid"
+            )));
+        }
         exporter.map(Source::Exporter).ok_or_else(|| {
             Failure::new(format!(
                 "process {pid} has no address in LUMALLOC_EXPORTER, or has overwritten its \
