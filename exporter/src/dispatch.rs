@@ -193,7 +193,7 @@ impl Dispatch {
         let until = deadline::of(asked.headers(), &limits);
         let context = Arc::clone(&self.context);
         let job = move || read(route, work, &context, &asked, flight);
-        match self.worker.run(until, route.surface == Surface::Metrics, job) {
+        match self.worker.run(until, route.surface == Surface::Metrics, self.client, job) {
             Ok(answer) => self.in_time(until, answer).await,
             Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
             Err(Busy::Gone) => line(UNAVAILABLE, "the exporter's reading thread has ended"),

@@ -1,13 +1,13 @@
 //! The thread that reads the allocator. It does one job after the other, so that a lock of the
 //! allocator never holds up the connections. Between jobs it gives memory of an idle process back.
 use crate::answer::{Answer, line};
+use crate::client::Client;
 use crate::quiet_thread::{self, Quiet};
 use hyper::StatusCode;
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -24,16 +24,38 @@ struct Job {
     work: Box<dyn FnOnce() -> Answer + Send>,
     answer: oneshot::Sender<Answer>,
     until: Instant,
-    waits: Waits,
+    client: Client,
 }
 
-/// Counts a job that waits. Dropping it ends the wait.
-struct Waits(Arc<AtomicUsize>);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+impl Job {
+    /// Whether nobody is there to take the answer. A client that has closed its side may wait for
+    /// it all the same, so this is asked only where there is no room for others.
+    fn is_left(&self) -> bool {
+        self.answer.is_closed() || self.client.has_closed()
     }
+}
+
+/// The jobs that wait.
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    jobs: VecDeque<Job>,
+    /// Whether the chores are wanted soon.
+    is_woken: bool,
+    /// Whether no more jobs will come.
+    is_closed: bool,
+    /// Whether the thread is gone.
+    is_gone: bool,
+}
+
+/// What the thread does next.
+enum Turn {
+    Job(Job),
+    Chores,
+    End,
 }
 
 /// Work that the thread does besides its jobs.
@@ -49,9 +71,8 @@ type Next = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 /// The handle of the thread. Dropping it ends the thread.
 pub(crate) struct Worker {
-    jobs: Mutex<Option<SyncSender<Job>>>,
+    queue: Arc<Queue>,
     next: Arc<Next>,
-    waiting: Arc<AtomicUsize>,
     thread: Quiet,
 }
 
@@ -64,37 +85,94 @@ pub(crate) enum Busy {
     Gone,
 }
 
+impl Queue {
+    fn new() -> Arc<Queue> {
+        let jobs = VecDeque::with_capacity(WAITING);
+        let state = State { jobs, is_woken: false, is_closed: false, is_gone: false };
+        Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a job behind at most so many others. If there are as many, those that nobody waits for
+    /// make room.
+    fn put(&self, job: Job, most: usize) -> Result<(), Busy> {
+        let mut state = self.lock();
+        if state.is_gone {
+            return Err(Busy::Gone);
+        }
+        if state.jobs.len() >= most {
+            state.jobs.retain(|job| !job.is_left());
+        }
+        if state.jobs.len() >= most {
+            return Err(Busy::Full);
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Waits for a job, or until the chores are due.
+    fn take(&self, due: Option<Instant>) -> Turn {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Turn::Job(job);
+            }
+            if std::mem::take(&mut state.is_woken) {
+                return Turn::Chores;
+            }
+            if state.is_closed {
+                return Turn::End;
+            }
+            state = match due.map(|due| due.saturating_duration_since(Instant::now())) {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return Turn::Chores,
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+/// Says that the thread is gone when it is dropped, as after a panic in the chores.
+struct Ends(Arc<Queue>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_gone = true;
+        state.jobs.clear();
+    }
+}
+
 impl Worker {
     /// Starts the thread.
     pub(crate) fn start(chores: impl Chores + 'static) -> io::Result<Worker> {
-        let (sender, jobs) = sync_channel(WAITING);
+        let queue = Queue::new();
         let next = Arc::new(Next::default());
-        let first = Arc::clone(&next);
-        let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs, &first, chores))?;
-        Ok(Worker { jobs: Mutex::new(Some(sender)), next, waiting: Arc::default(), thread })
+        let (jobs, first) = (Ends(Arc::clone(&queue)), Arc::clone(&next));
+        let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs.0, &first, chores))?;
+        Ok(Worker { queue, next, thread })
     }
 
     /// Hands a job over, and returns the receiver of its answer. A job whose time is over before
-    /// its turn is not done.
+    /// its turn is not done. Called on the thread that has the client's connection.
     pub(crate) fn run(
         &self,
         until: Instant,
         is_scrape: bool,
+        client: Client,
         work: impl FnOnce() -> Answer + Send + 'static,
     ) -> Result<oneshot::Receiver<Answer>, Busy> {
         let (answer, take) = oneshot::channel();
-        let before = self.waiting.fetch_add(1, Relaxed);
-        let waits = Waits(Arc::clone(&self.waiting));
-        if before >= OTHERS && !is_scrape {
-            return Err(Busy::Full);
-        }
-        let job = Job { work: Box::new(work), answer, until, waits };
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        match jobs.as_ref().map(|jobs| jobs.try_send(job)) {
-            Some(Ok(())) => Ok(take),
-            Some(Err(TrySendError::Full(_))) => Err(Busy::Full),
-            _ => Err(Busy::Gone),
-        }
+        let job = Job { work: Box::new(work), answer, until, client };
+        self.queue.put(job, if is_scrape { WAITING } else { OTHERS }).map(|()| take)
     }
 }
 
@@ -102,17 +180,18 @@ impl Worker {
     /// Returns one whose thread has ended, as after a panic in its chores.
     #[cfg(test)]
     pub(crate) fn ended() -> Worker {
-        let jobs = Mutex::new(Some(sync_channel(0).0));
+        let queue = Queue::new();
+        drop(Ends(Arc::clone(&queue)));
         let thread = quiet_thread::spawn("lumalloc-ended", || ()).expect("a thread");
-        Worker { jobs, next: Arc::default(), waiting: Arc::default(), thread }
+        Worker { queue, next: Arc::default(), thread }
     }
 
     /// Has the thread do its chores soon. If a job waits, they are done after it anyway.
     pub(crate) fn wake(&self) {
-        if self.waiting.load(Relaxed) == 0 {
-            // The receiver is dropped, so no answer is made.
-            let _ = self.run(Instant::now(), false, || line(StatusCode::NO_CONTENT, ""));
-        }
+        let mut state = self.queue.lock();
+        state.is_woken |= state.jobs.is_empty();
+        drop(state);
+        self.queue.changed.notify_one();
     }
 
     /// Has the thread call a function after the job that it does now, however long that takes and
@@ -125,27 +204,23 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        drop(self.jobs.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        self.queue.lock().is_closed = true;
+        self.queue.changed.notify_one();
         self.thread.join(STOPS_WITHIN);
     }
 }
 
-fn work(jobs: &Receiver<Job>, next: &Next, mut chores: impl Chores) {
+fn work(queue: &Queue, next: &Next, mut chores: impl Chores) {
     chores.begin();
     loop {
         let call = next.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(call) = call {
             call();
         }
-        let due = chores.next(Instant::now());
-        let job = match due {
-            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
-        };
-        match job {
-            Ok(job) => job.done(),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+        match queue.take(chores.next(Instant::now())) {
+            Turn::Job(job) => job.done(),
+            Turn::Chores => {}
+            Turn::End => return,
         }
     }
 }
@@ -153,7 +228,6 @@ fn work(jobs: &Receiver<Job>, next: &Next, mut chores: impl Chores) {
 impl Job {
     /// Does the job, if somebody waits for it.
     fn done(self) {
-        drop(self.waits);
         if self.answer.is_closed() || Instant::now() >= self.until {
             return;
         }
@@ -171,7 +245,8 @@ mod tests {
     use super::*;
     use crate::answer::{TEXT, body};
     use crate::testing::said;
-    use std::sync::atomic::AtomicU32;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::sync::mpsc::channel;
 
     struct Count(Arc<AtomicU32>, Option<Duration>);
@@ -212,8 +287,8 @@ mod tests {
             let _ = gone.recv();
             answer()
         };
-        drop(worker.run(later(), true, answer).unwrap().blocking_recv());
-        let waits = worker.run(later(), true, job).unwrap();
+        drop(worker.run(later(), true, Client::UNKNOWN, answer).unwrap().blocking_recv());
+        let waits = worker.run(later(), true, Client::UNKNOWN, job).unwrap();
         begins.recv().unwrap();
         std::mem::forget(waits);
         go
@@ -222,8 +297,8 @@ mod tests {
     #[test]
     fn jobs_are_done_one_after_the_other() {
         let worker = idle();
-        let first = worker.run(later(), true, answer).unwrap();
-        let second = worker.run(later(), true, answer).unwrap();
+        let first = worker.run(later(), true, Client::UNKNOWN, answer).unwrap();
+        let second = worker.run(later(), true, Client::UNKNOWN, answer).unwrap();
         assert!(second.blocking_recv().is_ok() && first.blocking_recv().is_ok());
     }
 
@@ -231,12 +306,33 @@ mod tests {
     fn only_so_many_wait() {
         let worker = idle();
         let go = stuck(&worker);
-        let wait = |is_scrape| worker.run(later(), is_scrape, answer).unwrap();
+        let wait = |is_scrape| worker.run(later(), is_scrape, Client::UNKNOWN, answer).unwrap();
         let mut waiting: Vec<_> = (0..OTHERS).map(|_| wait(false)).collect();
-        assert_eq!(worker.run(later(), false, answer).err(), Some(Busy::Full));
+        assert_eq!(worker.run(later(), false, Client::UNKNOWN, answer).err(), Some(Busy::Full));
         waiting.extend((OTHERS..WAITING).map(|_| wait(true)));
-        assert_eq!(worker.run(later(), true, answer).err(), Some(Busy::Full));
+        assert_eq!(worker.run(later(), true, Client::UNKNOWN, answer).err(), Some(Busy::Full));
         drop(go);
+        assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
+    }
+
+    /// A client that has closed its side keeps its place as long as nobody else wants it.
+    #[test]
+    fn who_has_left_makes_room_for_others() {
+        let worker = idle();
+        let go = stuck(&worker);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let run = |client| worker.run(later(), true, client, answer);
+        let closed = run(Client::of(&ours)).unwrap();
+        let mut waiting: Vec<_> = (2..WAITING).map(|_| run(Client::UNKNOWN).unwrap()).collect();
+        drop(run(Client::UNKNOWN).unwrap());
+        waiting.push(run(Client::of(&ours)).expect("one was dropped"));
+        assert_eq!(run(Client::UNKNOWN).err(), Some(Busy::Full));
+        let patient = waiting.pop().unwrap();
+        drop(theirs);
+        waiting.extend((0..2).map(|_| run(Client::UNKNOWN).expect("the client has left")));
+        assert_eq!(run(Client::UNKNOWN).err(), Some(Busy::Full));
+        drop(go);
+        assert!(closed.blocking_recv().is_err() && patient.blocking_recv().is_err());
         assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
     }
 
@@ -251,7 +347,7 @@ mod tests {
             said.send("a job").unwrap();
             answer()
         };
-        let wait = |_| worker.run(later(), true, job.clone()).unwrap();
+        let wait = |_| worker.run(later(), true, Client::UNKNOWN, job.clone()).unwrap();
         let waiting: Vec<_> = (0..WAITING).map(wait).collect();
         worker.call_next(move || called.send("the call").unwrap());
         drop(go);
@@ -275,9 +371,9 @@ mod tests {
                 answer()
             }
         };
-        drop(worker.run(later(), true, job()).unwrap());
-        let late = worker.run(Instant::now(), true, job()).unwrap();
-        let last = worker.run(later(), true, job()).unwrap();
+        drop(worker.run(later(), true, Client::UNKNOWN, job()).unwrap());
+        let late = worker.run(Instant::now(), true, Client::UNKNOWN, job()).unwrap();
+        let last = worker.run(later(), true, Client::UNKNOWN, job()).unwrap();
         drop(go);
         assert!(late.blocking_recv().is_err());
         assert!(last.blocking_recv().is_ok());
@@ -313,7 +409,8 @@ mod tests {
         for count in 1..=3 {
             let runs = Arc::clone(&runs);
             let job = move || body(TEXT, runs.load(Relaxed).to_string());
-            let told = worker.run(later(), true, job).unwrap().blocking_recv().unwrap();
+            let told =
+                worker.run(later(), true, Client::UNKNOWN, job).unwrap().blocking_recv().unwrap();
             assert_eq!(said(told), (200, count.to_string()));
         }
     }
@@ -322,7 +419,7 @@ mod tests {
     fn chores_are_done_when_it_is_woken() {
         let runs = Arc::new(AtomicU32::new(0));
         let worker = Worker::start(Count(Arc::clone(&runs), None)).unwrap();
-        drop(worker.run(later(), true, answer).unwrap().blocking_recv());
+        drop(worker.run(later(), true, Client::UNKNOWN, answer).unwrap().blocking_recv());
         while runs.load(Relaxed) < 2 {
             std::thread::yield_now();
         }
@@ -336,7 +433,7 @@ mod tests {
     fn what_was_taken_is_done_before_the_end() {
         for _ in 0..20 {
             let worker = idle();
-            let waits = worker.run(later(), true, answer).unwrap();
+            let waits = worker.run(later(), true, Client::UNKNOWN, answer).unwrap();
             drop(worker);
             assert!(waits.blocking_recv().is_ok());
         }
@@ -345,9 +442,11 @@ mod tests {
     #[test]
     fn a_job_that_panics_is_answered_and_the_next_one_done() {
         let worker = idle();
-        let failed = worker.run(later(), true, || panic!("on purpose")).unwrap();
+        let failed = worker.run(later(), true, Client::UNKNOWN, || panic!("on purpose")).unwrap();
         let text = "the answer could not be made\n";
         assert_eq!(said(failed.blocking_recv().unwrap()), (500, text.into()));
-        assert!(worker.run(later(), true, answer).unwrap().blocking_recv().is_ok());
+        assert!(
+            worker.run(later(), true, Client::UNKNOWN, answer).unwrap().blocking_recv().is_ok()
+        );
     }
 }
