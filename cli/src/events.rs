@@ -28,7 +28,7 @@ pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
     let inputs = [(&arguments.file, "the recording")].into_iter().chain(program);
     output::check(output, inputs).map_err(failure)?;
     let recording = Recording::open(&arguments.file).map_err(failure)?;
-    let search = arguments.names.search(arguments.program.as_deref());
+    let search = arguments.names.search(arguments.program.as_deref()).map_err(failure)?;
     let mut names = Names::new(&recording, &search).map_err(failure)?;
     for note in recording.notes().iter().chain(names.notes()) {
         tell(format_args!("lumalloc: events: warning: {note}\n"));

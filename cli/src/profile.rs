@@ -210,8 +210,8 @@ impl Command<'_> {
 
     /// Reads a profile. What the user should know goes to standard error.
     fn open(&self, path: &Path, program: Option<&Path>, names: &NamesArguments) -> Outcome<Report> {
-        let report =
-            Report::open(path, &names.search(program)).map_err(|error| self.failure(error))?;
+        let search = names.search(program).map_err(|what| self.failure(what))?;
+        let report = Report::open(path, &search).map_err(|error| self.failure(error))?;
         self.warn(&report);
         Ok(report)
     }
@@ -223,6 +223,7 @@ impl Command<'_> {
         arguments: &HeapArguments,
     ) -> Outcome<(Report, Option<Report>)> {
         let search = arguments.names.search(arguments.program.as_deref());
+        let search = search.map_err(|what| self.failure(what))?;
         let parts = Report::open_parts(path, &search).map_err(|error| self.failure(error))?;
         self.warn(&parts.0);
         Ok(parts)

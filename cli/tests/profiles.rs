@@ -38,6 +38,22 @@ fn run(directory: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
+#[test]
+fn a_directory_of_debug_information_that_is_none_is_told() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles-debug");
+    fs::create_dir_all(directory.join("there")).expect("a directory");
+    write(&directory, "x.heap", 1, 1);
+    for (name, why) in [("nope", "no such file or directory"), ("x.heap", "not a directory")] {
+        for command in ["heap", "flamegraph"] {
+            let answer = run(&directory, &[command, "x.heap", "--debug-directory", name]);
+            let message = format!("lumalloc: {command}: --debug-directory {name}: {why}\n");
+            assert_eq!(answer, (Some(1), String::new(), message));
+        }
+    }
+    let fine = run(&directory, &["heap", "x.heap", "--debug-directory", "there"]);
+    assert_eq!(fine.0, Some(0), "{fine:?}");
+}
+
 /// The crate jemalloc_pprof writes such files.
 #[test]
 fn a_file_of_bytes_alone_is_shown_without_numbers_of_blocks() {

@@ -1,11 +1,14 @@
 //! The options of `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum, value_parser};
 use lumalloc_report::symbols::Search;
+
+use crate::failure::reason;
 
 /// Where the names of functions come from.
 #[derive(Debug, Args)]
@@ -16,11 +19,16 @@ pub(crate) struct NamesArguments {
 }
 
 impl NamesArguments {
-    /// Where files are looked for; `program` is used in place of the program's own.
-    pub(crate) fn search(&self, program: Option<&Path>) -> Search {
+    /// Where files are looked for; `program` is used in place of the program's own. In a directory
+    /// that is none, nothing would be found without a word.
+    pub(crate) fn search(&self, program: Option<&Path>) -> Result<Search, String> {
+        for directory in &self.debug_directory {
+            let found = fs::read_dir(directory).map_err(|error| reason(&error));
+            found.map_err(|why| format!("--debug-directory {}: {why}", directory.display()))?;
+        }
         let mut search = Search { program: program.map(Path::to_owned), ..Search::default() };
         search.debug_directories.splice(0..0, self.debug_directory.iter().cloned());
-        search
+        Ok(search)
     }
 }
 

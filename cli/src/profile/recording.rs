@@ -32,6 +32,7 @@ pub(super) fn show(command: &Command<'_>, arguments: &HeapArguments) -> Outcome 
     output::check(command.output, inputs).map_err(|what| command.failure(what))?;
     let recording = Recording::open(&arguments.file).map_err(|what| command.failure(what))?;
     let search = arguments.names.search(arguments.program.as_deref());
+    let search = search.map_err(|what| command.failure(what))?;
     let mut names = Names::new(&recording, &search).map_err(|what| command.failure(what))?;
     for note in recording.notes().iter().chain(names.notes()) {
         tell(format_args!("lumalloc: heap: warning: {note}\n"));
