@@ -28,10 +28,12 @@ pub(crate) struct Quiet {
 /// Starts a thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Quiet> {
     let (alive, ended) = channel::<()>();
-    let run = move || {
+    // Boxed, so that one function of the standard library starts all of them. Otherwise it has as
+    // many, and recordings name one of those that are alike.
+    let run: Box<dyn FnOnce() + Send> = Box::new(move || {
         let _alive = alive;
         run();
-    };
+    });
     let thread = begin(name, run)?;
     Ok(Quiet { thread: Some(thread), ended: Mutex::new(ended), process: std::process::id() })
 }
