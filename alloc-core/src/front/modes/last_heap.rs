@@ -57,7 +57,12 @@ static END: AtomicUsize = AtomicUsize::new(0);
 
 /// The freed blocks of each logarithm. A block's number is the distance of its header from
 /// [`BASE`], in headers, and one.
-static FREED: [NumberStack; 31] = [const { NumberStack::new() }; 31];
+type Freed = [NumberStack; 31];
+
+/// Those that lie at a multiple of their bytes, so that they serve each alignment up to these.
+static ALIGNED: Freed = [const { NumberStack::new() }; 31];
+/// The others, which serve no alignment above [`HEADER`].
+static OTHERS: Freed = [const { NumberStack::new() }; 31];
 
 /// Diverts the calls of all threads to this heap. The calling thread, which ends the process, loses
 /// its cache and waits for no lock any more.
@@ -83,29 +88,29 @@ pub(crate) fn begin() {
 
 /// Returns a block, or null if the heap is used up.
 fn take(size: usize, align: usize) -> *mut u8 {
-    let Some(bytes) = size.max(HEADER).checked_next_power_of_two() else {
+    let is_aligned = align > HEADER;
+    let Some(bytes) = size.max(align).max(HEADER).checked_next_power_of_two() else {
         return core::ptr::null_mut();
     };
     let log = bytes.trailing_zeros() as usize;
-    let freed = |log: &NumberStack| reuse(log, align);
-    let block = FREED.get(log).and_then(freed).or_else(|| cut(bytes, align));
+    let freed = |log: usize| {
+        let other = if is_aligned { None } else { OTHERS.get(log).and_then(reuse) };
+        other.or_else(|| ALIGNED.get(log).and_then(reuse))
+    };
+    let block = freed(log).or_else(|| cut(bytes, if is_aligned { bytes } else { HEADER }));
     // Near the end a block gets no more than was requested, or one that is longer is used.
     let block = block.or_else(|| cut(size.max(HEADER), align));
-    let longer = || FREED.get(log + 1..)?.iter().find_map(freed);
+    let longer = || (log + 1..ALIGNED.len()).find_map(freed);
     let Some(header) = block.or_else(longer) else { return core::ptr::null_mut() };
     header.size.store(size, Relaxed);
     block_of(header)
 }
 
-/// Returns a freed block of a stack, if its newest one has the alignment.
-fn reuse(freed: &NumberStack, align: usize) -> Option<&'static Header> {
+/// Returns a freed block of a stack.
+fn reuse(freed: &NumberStack) -> Option<&'static Header> {
     let header = header_of_number(freed.pop(|number| &header_of_number(number).link)?);
     header.link.store(IN_USE, Relaxed);
-    if block_of(header).addr().is_multiple_of(align) {
-        return Some(header);
-    }
-    push(header);
-    None
+    Some(header)
 }
 
 /// Cuts a block of at least so many bytes off the rest of the heap.
@@ -126,17 +131,15 @@ fn cut(bytes: usize, align: usize) -> Option<&'static Header> {
 
 /// Frees a block of this heap. Does nothing with one that is free already, or of another heap.
 fn give(block: *mut u8) {
-    if let Some(header) = header(block)
-        && header.link.compare_exchange(IN_USE, 0, Relaxed, Relaxed).is_ok()
-    {
-        push(header);
+    let Some(header) = header(block) else { return };
+    if header.link.compare_exchange(IN_USE, 0, Relaxed, Relaxed).is_err() {
+        return;
     }
-}
-
-/// Puts a block on the stack of its size.
-fn push(header: &'static Header) {
-    let number = (core::ptr::from_ref(header).addr() - BASE.load(Relaxed)) / HEADER + 1;
-    if let Some(freed) = FREED.get(header.log.load(Relaxed) as usize) {
+    let log = header.log.load(Relaxed);
+    let is_aligned = block.addr().trailing_zeros() >= log;
+    let stacks = if is_aligned { &ALIGNED } else { &OTHERS };
+    if let Some(freed) = stacks.get(log as usize) {
+        let number = (core::ptr::from_ref(header).addr() - BASE.load(Relaxed)) / HEADER + 1;
         freed.push(number as u32, &header.link);
     }
 }
@@ -203,14 +206,15 @@ mod tests {
     #[test]
     fn blocks_are_cut_and_used_again_until_the_heap_is_used_up() {
         assert!(take(1, 1).is_null(), "there is no heap yet");
-        let mut memory = vec![0_u128; 1 << 10];
+        let mut memory = vec![0_u128; 1 << 11];
         let base = memory.as_mut_ptr().expose_provenance();
         BASE.store(base, Relaxed);
-        END.store(base + 16384, Relaxed);
+        END.store(base + 32768, Relaxed);
         NEXT.store(base, Relaxed);
         blocks_are_cut(base);
         blocks_are_resized();
         freed_blocks_are_used_again();
+        aligned_blocks_are_used_again();
         nothing_is_given_where_nothing_is_left();
         let elsewhere = core::ptr::without_provenance_mut(64);
         assert_eq!(size_of_block(elsewhere), None);
@@ -250,14 +254,26 @@ mod tests {
     }
 
     fn freed_blocks_are_used_again() {
-        let blocks = [take(600, 1), take(600, 1)];
-        blocks.iter().for_each(|block| give(*block));
-        give(blocks[1]);
-        assert_eq!([take(513, 16), take(1024, 1)], [blocks[1], blocks[0]], "freed once only");
-        give(blocks[0]);
-        let aligned = take(1024, 2048);
-        assert!(aligned.addr().is_multiple_of(2048) && aligned != blocks[0]);
-        assert_eq!(take(1000, 1), blocks[0], "it stayed free");
+        let blocks = [take(600, 1), take(600, 1), take(600, 1)];
+        let is_aligned = |block: &*mut u8| block.addr().is_multiple_of(1024);
+        let mut others: Vec<*mut u8> = blocks.into_iter().filter(|b| !is_aligned(b)).collect();
+        others.iter().for_each(|block| give(*block));
+        let (last, first) = (others.pop().expect("a block"), others.pop().expect("a block"));
+        give(last);
+        assert_eq!([take(513, 16), take(1024, 1)], [last, first], "freed once only");
+    }
+
+    /// In whatever order aligned and other blocks are freed, no more are cut than live at a time.
+    fn aligned_blocks_are_used_again() {
+        let cut = || {
+            let blocks = [take(200, 64), take(256, 1), take(256, 1), take(130, 256)];
+            assert!(blocks[0].addr().is_multiple_of(64) && blocks[3].addr().is_multiple_of(256));
+            [0, 3, 1, 2].iter().for_each(|n| give(blocks[*n]));
+            NEXT.load(Relaxed)
+        };
+        cut();
+        let next = cut();
+        assert_eq!([(); 100].map(|()| cut()), [next; 100]);
     }
 
     fn nothing_is_given_where_nothing_is_left() {
@@ -269,7 +285,7 @@ mod tests {
         give(all);
         let shorter = take(1500, 1);
         assert_eq!(shorter, all, "a longer one than requested");
-        assert!(resize(shorter, false, 16384, 1).is_null());
+        assert!(resize(shorter, false, 32768, 1).is_null());
         assert_eq!(size_of_block(shorter), Some(1500), "the old block stays");
     }
 }

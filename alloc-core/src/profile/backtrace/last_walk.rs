@@ -204,7 +204,8 @@ impl Known {
         // SAFETY: this walk has taken the record.
         let frames = unsafe { &mut *record.frames.get() };
         let forgotten = FORGOTTEN.load(Ordering::Relaxed);
-        if record.forgotten.swap(forgotten, Ordering::Relaxed) != forgotten {
+        if record.forgotten.load(Ordering::Relaxed) != forgotten {
+            record.forgotten.store(forgotten, Ordering::Relaxed);
             record.used.store(0, Ordering::Relaxed);
         }
         let begin = FRAMES.saturating_sub(record.used.load(Ordering::Relaxed) as usize);
